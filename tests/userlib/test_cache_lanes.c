@@ -20,6 +20,9 @@
 #define LIVE 96
 #define SEGMENTS 512
 #define CAPACITY (UINT64_C(4) << 40)
+/* More than the shared segments have, and the least size of a block. */
+#define SHARED_BYTES GIB
+#define UNIT 128
 
 /*
  * @base: for each segment of the model, its offset on the device minus its
@@ -32,6 +35,8 @@ struct worker {
 	uint64_t stream;
 	uint32_t seed;
 	void *tokens[LIVE];
+	uint64_t places[LIVE];
+	uint64_t sizes[LIVE];
 	uint64_t base[SEGMENTS];
 	bool known[SEGMENTS];
 	const char *failed;
@@ -39,6 +44,12 @@ struct worker {
 };
 
 static atomic_bool over;
+
+/*
+ * The bytes of shared segments: 1 if a block has them. They are not atomic, so
+ * TSan sees whether two threads use the same bytes.
+ */
+static unsigned char in_use[SHARED_BYTES / UNIT];
 
 static uint32_t next(struct worker *worker)
 {
@@ -63,9 +74,23 @@ static size_t segment_of(const struct model *model, uint64_t address)
 	return i;
 }
 
-static void compare_place(struct worker *worker, void *token,
+/* Uses the bytes of a block in a shared segment, or ends that. */
+static void use_bytes(struct worker *worker, size_t id, bool begin)
+{
+	uint64_t i = worker->places[id] / UNIT;
+	uint64_t end = i + worker->sizes[id] / UNIT;
+
+	expect(worker, end <= sizeof(in_use), "a place far away");
+	for (; i < end && !worker->failed; i++) {
+		expect(worker, in_use[i] != begin, "the bytes of another block");
+		in_use[i] = begin;
+	}
+}
+
+static void compare_place(struct worker *worker, size_t id,
 			  const struct model_result *expected)
 {
+	void *token = worker->tokens[id];
 	size_t i = segment_of(&worker->model, expected->address);
 	struct flexmem_cache_allocation found;
 	uint64_t base;
@@ -79,8 +104,12 @@ static void compare_place(struct worker *worker, void *token,
 	expect(worker, found.stream == worker->stream, "another stream");
 	expect(worker, found.size == expected->size, "another size");
 	/* In shared segments other threads decide where memory is free. */
-	if (worker->model.setup->reuse)
+	if (worker->model.setup->reuse) {
+		worker->places[id] = found.address.offset;
+		worker->sizes[id] = found.size;
+		use_bytes(worker, id, true);
 		return;
+	}
 	base = found.address.offset - expected->address;
 	if (!worker->known[i])
 		worker->base[i] = base;
@@ -105,7 +134,7 @@ static void alloc_one(struct worker *worker, size_t id)
 				  worker->stream, &worker->tokens[id]);
 	expect(worker, !err, "the cache has no memory");
 	if (!err)
-		compare_place(worker, worker->tokens[id], &expected);
+		compare_place(worker, id, &expected);
 }
 
 static void free_one(struct worker *worker, size_t id)
@@ -113,6 +142,8 @@ static void free_one(struct worker *worker, size_t id)
 	void *token = worker->tokens[id];
 
 	worker->tokens[id] = NULL;
+	if (worker->model.setup->reuse)
+		use_bytes(worker, id, false);
 	expect(worker, !model_free(&worker->model, id), "the model's free");
 	expect(worker, !flexmem_cache_free(worker->cache, token), "a free");
 	expect(worker, flexmem_cache_free(worker->cache, token) == -EINVAL,
@@ -251,6 +282,7 @@ static void together(const struct model_setup *setup)
 	int i;
 
 	memset(workers, 0, sizeof(workers));
+	memset(in_use, 0, sizeof(in_use));
 	atomic_store(&over, false);
 	assert_int_equal(flexmem_cache_flat_create(&flat, CAPACITY, &provider,
 						   sizeof(provider)), 0);

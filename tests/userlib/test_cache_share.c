@@ -264,14 +264,83 @@ static void many_frees_record_an_event(void **state)
 
 	(void)state;
 	cache = mock_cache_waits("expandable_segments:True,reuse:done");
+	/* Smaller ones are kept for the stream (test_cache_kept.c). */
 	for (i = 0; i < 50; i++)
-		tokens[i] = take(cache, MIB, 1);
+		tokens[i] = take(cache, 2 * MIB, 1);
 	take(cache, MIB, 2);
 	for (i = 0; i < 50; i++)
 		give(cache, tokens[i]);
 	/* One after each 24 frees. */
 	assert_int_equal(mock.events, 2);
 	assert_int_equal(mock.streams[0], 1);
+	flexmem_cache_destroy(cache);
+}
+
+static int no_stream(void *user, uint64_t stream)
+{
+	(void)user;
+	(void)stream;
+	return 0;
+}
+
+/* Not while work is captured: the first free after that records it. */
+static void frees_in_a_capture_record_none(void **state)
+{
+	struct flexmem_cache *cache;
+	uint64_t pool;
+	void *tokens[50];
+	int i;
+
+	(void)state;
+	cache = mock_cache_waits("expandable_segments:True,reuse:done");
+	for (i = 0; i < 50; i++)
+		tokens[i] = take(cache, 2 * MIB, 1);
+	take(cache, MIB, 2);
+	assert_int_equal(flexmem_cache_pool_create(cache, &pool), 0);
+	assert_int_equal(flexmem_cache_pool_begin(cache, pool, no_stream, NULL),
+			 0);
+	assert_int_equal(flexmem_cache_pool_capture(cache, pool), 0);
+	for (i = 0; i < 49; i++)
+		give(cache, tokens[i]);
+	assert_int_equal(mock.events, 0);
+	assert_int_equal(flexmem_cache_pool_end(cache, pool), 0);
+	give(cache, tokens[49]);
+	assert_int_equal(mock.events, 1);
+	flexmem_cache_destroy(cache);
+}
+
+static void hang(void)
+{
+	fail_msg("the host waits for work that does not end");
+}
+
+/*
+ * Two streams exchange messages: the work of each one ends only when the other
+ * one has memory, too. So with reuse:done nothing waits, and nothing fails.
+ */
+static void streams_that_need_each_other(void **state)
+{
+	struct flexmem_cache *cache;
+	void *tokens[4];
+	int round;
+	int i;
+
+	(void)state;
+	mock.capacity = 12 * MIB;
+	mock.on_wait = hang;
+	cache = mock_cache_waits("expandable_segments:True,reuse:done");
+	for (round = 0; round < 100; round++) {
+		for (i = 0; i < 4; i++) {
+			tokens[i] = take(cache, i % 2 ? 4 * MIB : MIB / 2,
+					 (round + i / 2) % 2);
+			if (i % 2) {
+				give(cache, tokens[i - 1]);
+				give(cache, tokens[i]);
+			}
+		}
+		memset(mock.happened, true, mock.events);
+	}
+	assert_int_equal(mock.stream_waits, 0);
 	flexmem_cache_destroy(cache);
 }
 
@@ -311,6 +380,8 @@ int main(void)
 		CACHE_TEST(holes_without_events),
 		CACHE_TEST(memory_freed_after_the_event_stays),
 		CACHE_TEST(many_frees_record_an_event),
+		CACHE_TEST(frees_in_a_capture_record_none),
+		CACHE_TEST(streams_that_need_each_other),
 		CACHE_TEST(the_first_stream_keeps_its_blocks),
 	};
 

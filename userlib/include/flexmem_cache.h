@@ -73,6 +73,10 @@ extern "C" {
  *  - for requests with a pool or a tag, of 4 GiB and more, or of max_split_size_mb
  *    and above, and for the frees of these;
  *  - while there is a history, or a log of debug messages;
+ *  - with ``reuse:done`` or ``reuse:wait``: for requests in expandable segments, and
+ *    for their frees. But a stream keeps the last 16 to 24 blocks of at most 1
+ *    MiB that it has freed. To allocate one of these again it waits for no other
+ *    stream, and at most an eighth of the frees that keep a block wait;
  *  - if their streams share a lock. There are 16 locks. The number of a stream
  *    selects four of them, and the stream keeps the first of these that no
  *    other stream has. So the first four streams have a lock each, most of the

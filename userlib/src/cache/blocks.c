@@ -6,6 +6,7 @@
  * before.
  */
 #include "cache.h"
+#include "kept.h"
 
 #include <stdlib.h>
 
@@ -225,18 +226,15 @@ void fmlib_piece_release(struct flexmem_cache *cache, struct fmlib_piece *piece)
 	fmlib_piece_insert(cache, piece);
 }
 
-static void release_growing(struct flexmem_cache *cache,
-			    const struct fmlib_found *found)
+void fmlib_release_shared(struct flexmem_cache *cache,
+			  const struct fmlib_found *found)
 {
 	struct fmlib_segment *segment = found->segment;
 	struct fmlib_lane *lane = segment->shared ? found->owner->lane :
 						    segment->arena->lane;
-	struct fmlib_holes before;
-	uint64_t tail;
+	struct fmlib_holes before = fmlib_holes_of(&segment->range);
+	uint64_t tail = fmlib_range_tail(&segment->range);
 
-	fmlib_share_lock(cache, segment);
-	before = fmlib_holes_of(&segment->range);
-	tail = fmlib_range_tail(&segment->range);
 	/* Cannot fail, because these bytes are reserved. */
 	fmlib_range_release(&segment->range, found->offset, found->size);
 	if (fmlib_range_tail(&segment->range) != tail)
@@ -245,6 +243,15 @@ static void release_growing(struct flexmem_cache *cache,
 	if (segment->tracks)
 		fmlib_share_free(cache, segment, found->owner, found->offset,
 				 found->size);
+}
+
+static void release_growing(struct flexmem_cache *cache,
+			    const struct fmlib_found *found)
+{
+	struct fmlib_segment *segment = found->segment;
+
+	fmlib_share_lock(cache, segment);
+	fmlib_release_shared(cache, found);
 	fmlib_share_unlock(cache, segment);
 }
 
@@ -378,6 +385,10 @@ static int obtain_shared(struct flexmem_cache *cache, struct fmlib_want *want)
 		if (err)
 			return err;
 	}
+	if (fmlib_kept_count(&want->lane->kept) && !want->mask &&
+	    want->lane->stream == want->stream &&
+	    fmlib_kept_take(want->lane, want->size, &want->found))
+		return 0;
 	locks = !cache->share.sole;
 	if (locks)
 		fmlib_lock_take(&cache->share.lock);

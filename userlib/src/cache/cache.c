@@ -165,6 +165,10 @@ static int find_memory(struct flexmem_cache *cache, struct fmlib_want *want,
 	}
 	if (err == -ENOENT && fmlib_share_poll(cache, want))
 		err = fmlib_obtain(cache, want);
+	if (err == -ENOENT && fmlib_take_back(cache, want)) {
+		fmlib_share_poll(cache, want);
+		err = fmlib_obtain(cache, want);
+	}
 	missed = err == -ENOENT;
 	if (missed) {
 		/* The pin keeps the pool while the lock is dropped. */

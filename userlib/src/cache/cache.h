@@ -19,7 +19,8 @@
  *           the growing segments of the common pool are in one arena for all
  *           streams (share.c).
  *  lane     the state of one stream, seldom of several: a lock, its arenas,
- *           idle blocks, spare pieces and its part of the account.
+ *           idle blocks, spare pieces, what the stream freed last in shared
+ *           segments (kept.c), and its part of the account.
  *  use      a block is used on another stream (record_stream). The uses that
  *           an event ends are in the queue of that stream.
  *  origin   where an allocation comes from: its tag, and the caller's context.
@@ -39,9 +40,10 @@
  * sets of locks (lanes.c):
  *
  *  - one lane's lock: to allocate free memory of the lane, and to free;
- *  - the cache's and one lane's: to get more from the provider as well;
+ *  - the cache's and one lane's, and for a moment one other lane's (kept.c): to
+ *    get more from the provider as well;
  *  - the cache's lock and all lanes' locks, so that the *whole cache* is locked:
- *    for everything else.
+ *    for everything else. Then no stream keeps anything (kept.c).
  *
  * A lane's lock protects the lane, its arenas and their blocks. The cache's
  * lock protects the calls of the provider. struct flexmem_cache groups its
@@ -198,6 +200,9 @@ void fmlib_claim(struct flexmem_cache *cache, struct fmlib_segment *segment,
 /* Frees memory that fmlib_obtain() found but that no allocation uses yet. */
 void fmlib_release(struct flexmem_cache *cache,
 		   const struct fmlib_found *found);
+/* The same for a growing segment that is locked (fmlib_share_lock()). */
+void fmlib_release_shared(struct flexmem_cache *cache,
+			  const struct fmlib_found *found);
 /*
  * fmlib_segment_tail() returns the bytes of the free end of a segment.
  * fmlib_segment_stamp() returns the clock's value when that end became free.
@@ -583,6 +588,26 @@ void fmlib_share_end(struct flexmem_cache *cache);
 /* Frees all host memory. The segments are gone. */
 void fmlib_share_free_all(struct flexmem_cache *cache, bool destroy_events);
 
+/*
+ * Defined in kept.c: what streams freed last and keep for themselves. See kept.h
+ * too.
+ */
+
+/*
+ * Frees a simple block (hit.c) of a locked lane, but keeps its memory for its
+ * stream. Returns false, without a change, if the memory cannot be kept.
+ */
+bool fmlib_keep(struct flexmem_cache *cache, struct fmlib_lane *lane,
+		const struct fmlib_block *block);
+/*
+ * For a request that has found no place: takes back what all streams keep.
+ * Returns whether there was anything.
+ */
+bool fmlib_take_back(struct flexmem_cache *cache,
+		       const struct fmlib_want *want);
+/* The same with the whole cache locked. Does nothing in a forked child. */
+void fmlib_take_back_all(struct flexmem_cache *cache);
+
 /* Locks a segment, if several streams use it. */
 static inline void fmlib_share_lock(struct flexmem_cache *cache,
 				    const struct fmlib_segment *segment)
@@ -608,6 +633,12 @@ int fmlib_share_reserve(struct flexmem_cache *cache,
 void fmlib_share_free(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment, struct fmlib_owner *owner,
 		      uint64_t offset, uint64_t size);
+/*
+ * Counts frees of a stream, and may record an event. The segments are locked,
+ * and the stream has blocks.
+ */
+void fmlib_share_count(struct flexmem_cache *cache, struct fmlib_owner *owner,
+		       uint32_t frees);
 uint64_t fmlib_share_tail(const struct fmlib_segment *segment,
 			  const struct fmlib_owner *owner);
 /* No part from @end on is pending. The whole cache is locked. */

@@ -6,6 +6,7 @@
  * call takes the long path (cache.c).
  */
 #include "cache.h"
+#include "kept.h"
 
 /* Counts an allocation. @holes: the number of holes before the allocation. */
 static inline void count_alloc(struct flexmem_cache *cache,
@@ -20,6 +21,32 @@ static inline void count_alloc(struct flexmem_cache *cache,
 	fmlib_figures_hole_taken(account, range, holes, size);
 }
 
+/*
+ * Like take(), for a stream that shares its segments: takes memory that the
+ * stream keeps (kept.c).
+ */
+static __attribute__((noinline)) void *
+take_kept(struct flexmem_cache *cache, struct fmlib_lane *lane, uint64_t bytes,
+	  uint64_t size)
+{
+	struct fmlib_found found;
+	struct fmlib_block *block;
+
+	if (!fmlib_block_ready(&lane->blocks) || !fmlib_lane_serves(cache) ||
+	    !fmlib_kept_take(lane, size, &found))
+		return NULL;
+	block = fmlib_block_pop(&lane->blocks);
+	fmlib_block_put(block, found.segment, found.offset, size);
+	block->owner = found.owner;
+	block->requested = bytes;
+	block->origin = &cache->untagged.origin;
+	block->uses = NULL;
+	fmlib_account(cache, lane)->clock++;
+	fmlib_figures_alloc(cache, block);
+	fmlib_lane_done(cache, lane);
+	return fmlib_block_begin(block);
+}
+
 /* Takes memory in a locked lane, or returns NULL. */
 FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 			uint64_t bytes, uint64_t size)
@@ -29,8 +56,10 @@ FMLIB_INLINE void *take(struct flexmem_cache *cache, struct fmlib_lane *lane,
 	uint64_t offset;
 	uint32_t holes;
 
-	if (!segment || !fmlib_block_ready(&lane->blocks) ||
-	    !fmlib_lane_serves(cache))
+	if (!segment)
+		return fmlib_kept_count(&lane->kept) ?
+		       take_kept(cache, lane, bytes, size) : NULL;
+	if (!fmlib_block_ready(&lane->blocks) || !fmlib_lane_serves(cache))
 		return NULL;
 	holes = segment->range.holes;
 	if (fmlib_range_reserve(&segment->range, size, &offset))
@@ -145,7 +174,7 @@ static inline void give(struct flexmem_cache *cache, struct fmlib_lane *lane,
 {
 	if (block->segment->quick)
 		give_range(cache, fmlib_account(cache, lane), block);
-	else
+	else if (!fmlib_keep(cache, lane, block))
 		give_memory(cache, lane, block);
 	fmlib_block_rest(&lane->blocks, block);
 	fmlib_lane_done(cache, lane);

@@ -97,6 +97,7 @@ void fmlib_lock(struct flexmem_cache *cache)
 
 	fmlib_lock_raw(cache);
 	cache->cancel_state = state;
+	cache->take_back(cache);
 }
 
 int fmlib_lock_stream(struct flexmem_cache *cache, uint64_t stream,
@@ -133,6 +134,7 @@ void fmlib_lock_rest(struct flexmem_cache *cache)
 	fmlib_lock_drop(&lane->lock);
 	cache->alone = NULL;
 	lock_lanes(cache);
+	cache->take_back(cache);
 }
 
 static void unlock_lanes(struct flexmem_cache *cache)
@@ -198,6 +200,7 @@ int fmlib_go_on(struct flexmem_cache *cache, int state)
 {
 	fmlib_lock_raw(cache);
 	cache->cancel_state = state;
+	cache->take_back(cache);
 	return fmlib_cache_check(cache);
 }
 

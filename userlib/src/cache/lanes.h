@@ -81,7 +81,10 @@ void fmlib_unlock(struct flexmem_cache *cache);
 int fmlib_pause(struct flexmem_cache *cache);
 int fmlib_go_on(struct flexmem_cache *cache, int state)
 	__attribute__((warn_unused_result));
-/* Lock and unlock without a change of the thread's cancellation. */
+/*
+ * Lock and unlock without a change of the thread's cancellation, for a fork.
+ * Streams may still keep blocks then.
+ */
 void fmlib_lock_raw(struct flexmem_cache *cache);
 void fmlib_unlock_raw(struct flexmem_cache *cache);
 /* Whether a simple allocation or free of this thread locks only a lane. */

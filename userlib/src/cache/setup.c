@@ -345,6 +345,7 @@ int flexmem_cache_create(struct flexmem_cache **cache,
 	if (!made)
 		return -ENOMEM;
 	made->generation = fmlib_registry_generation();
+	made->take_back = fmlib_take_back_all;
 	pthread_mutex_init(&made->lock, NULL);
 	pthread_mutex_init(&made->account_lock, NULL);
 	pthread_mutex_init(&made->helper.lock, NULL);

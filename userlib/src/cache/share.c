@@ -25,10 +25,9 @@
 #include <stdlib.h>
 
 /*
- * After this many frees of a stream an event is recorded on it, and the events
+ * After FMLIB_FREES frees of a stream an event is recorded on it, and the events
  * of this many streams are queried.
  */
-#define FREES 24
 #define POLLS 16
 /* Up to this share above the peak of live bytes, the segments just grow. */
 #define ROOM 50
@@ -277,6 +276,16 @@ int fmlib_share_reserve(struct flexmem_cache *cache,
 	return err;
 }
 
+void fmlib_share_count(struct flexmem_cache *cache, struct fmlib_owner *owner,
+		       uint32_t frees)
+{
+	owner->frees += frees;
+	if (owner->frees >= FMLIB_FREES && owner->first_part && !cache->captures) {
+		record(cache, owner);
+		poll(cache, POLLS);
+	}
+}
+
 void fmlib_share_free(struct flexmem_cache *cache,
 		      struct fmlib_segment *segment, struct fmlib_owner *owner,
 		      uint64_t offset, uint64_t size)
@@ -292,10 +301,7 @@ void fmlib_share_free(struct flexmem_cache *cache,
 			before->size += size;
 		else
 			fmlib_part_add(share, segment, owner, offset, size);
-		if (++owner->frees >= FREES && !cache->captures) {
-			record(cache, owner);
-			poll(cache, POLLS);
-		}
+		fmlib_share_count(cache, owner, 1);
 	}
 	owner->blocks--;
 	fmlib_owner_put(cache, owner);

@@ -236,7 +236,7 @@ struct fmlib_pending {
  * @lock protects everything else, and the segments if @sole is NULL. A thread
  * takes it last.
  * @live: number of blocks in tracking segments. There are as many spare parts.
- * @peak: the most bytes in blocks so far.
+ * @peak: the most bytes so far in blocks, also in those that streams keep.
  * @epoch: the present epoch.
  * @request: number of requests whose streams were to wait.
  * @is_done: blocks are being freed whose streams have done their work. Changed
@@ -275,6 +275,29 @@ struct fmlib_arena {
 };
 
 #define FMLIB_LANES 16
+
+/* How many freed blocks a stream keeps at most, and how many go then. */
+#define FMLIB_KEPT 24
+#define FMLIB_KEPT_GO 8
+
+/* After this many frees of a stream an event is recorded on it (share.c). */
+#define FMLIB_FREES 24
+
+/*
+ * kept.c: blocks that the stream of a lane has freed and keeps for itself, the
+ * oldest first. @owner has all of them. @count is read without a lock, too.
+ * @hits: the number of requests served that the owner's @frees do not count yet.
+ */
+struct fmlib_kept {
+	_Atomic uint32_t count;
+	uint32_t hits;
+	struct fmlib_owner *owner;
+	uint32_t sizes[FMLIB_KEPT];
+	struct {
+		struct fmlib_segment *segment;
+		uint64_t offset;
+	} places[FMLIB_KEPT];
+};
 
 /*
  * @pins: number of arenas, selections, and calls under way.
@@ -468,7 +491,8 @@ struct fmlib_found {
  * @stream: the stream for which the lane was made. If there are many streams,
  * other streams use the lane too. A lane lives as long as the cache.
  * @current: the growing segment of the common pool in which @stream first tries
- * to allocate; or NULL. @spares: its fixed segments that can be returned.
+ * to allocate; or NULL. Only without it hit.c tries what @stream keeps.
+ * @spares: its fixed segments that can be returned.
  */
 struct fmlib_lane {
 	_Alignas(FMLIB_LINE) struct fmlib_lock lock;
@@ -478,6 +502,7 @@ struct fmlib_lane {
 	struct fmlib_piece *spare;
 	size_t spare_count;
 	struct fmlib_node *spares;
+	struct fmlib_kept kept;
 	uint32_t random;
 	struct fmlib_account account;
 };
@@ -558,6 +583,8 @@ struct flexmem_cache {
 	 * count as large.
 	 * @pointers has its own lock, or is NULL if segments are not mapped.
 	 * @problem: buffer for the reason of a failed creation; or NULL.
+	 * @take_back: fmlib_take_back_all(). lanes.c calls it by this pointer,
+	 * because all files that it needs call lanes.c.
 	 */
 	struct flexmem_cache_provider provider;
 	struct flexmem_cache_events events;
@@ -575,6 +602,7 @@ struct flexmem_cache {
 	void *log_user;
 	char *problem;
 	size_t problem_length;
+	void (*take_back)(struct flexmem_cache *cache);
 
 	/* Protected by the lock of the registry (fork.c). */
 	struct flexmem_cache *previous_cache;
