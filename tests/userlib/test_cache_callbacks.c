@@ -262,6 +262,59 @@ static void cancelled_without_lock(void **state)
 	cancelled_afterwards("release_lock_on_device_malloc:True");
 }
 
+static int record_and_cancel(void *user, uint64_t stream, uint64_t *event)
+{
+	pthread_testcancel();
+	return mock_events.record(user, stream, event);
+}
+
+static int query_and_cancel(void *user, uint64_t event)
+{
+	pthread_testcancel();
+	return mock_events.query(user, event);
+}
+
+#define FREES 100
+
+static void *tokens[FREES];
+
+static void free_them(void)
+{
+	int i;
+
+	for (i = 0; i < FREES; i++)
+		give(cache, tokens[i]);
+}
+
+/*
+ * The same for frees that lock only the lane of their stream. Now and then they
+ * record an event, and query those of other streams.
+ */
+static void cancelled_in_a_free(void **state)
+{
+	struct flexmem_cache_options options =
+		mock_options("expandable_segments:True,reuse:done");
+	struct flexmem_cache_events events = mock_events;
+	int i;
+
+	(void)state;
+	events.record = record_and_cancel;
+	events.query = query_and_cancel;
+	options.events = &events;
+	options.events_size = sizeof(events);
+	assert_int_equal(flexmem_cache_create(&cache, &options,
+					      sizeof(options)), 0);
+	/* Some of the blocks are kept (kept.c), and some are not. */
+	for (i = 0; i < FREES; i++)
+		tokens[i] = take(cache, i % 2 ? MIB : 2 * MIB, 1);
+	take(cache, MIB, 2);
+	cancel_in(free_them);
+	assert_int_equal(failures, 0);
+	assert_true(mock.events > 1);
+	assert_int_equal(figures(cache).allocation[0].current, 1);
+	flexmem_cache_destroy(cache);
+}
+
 static void remove_it(void)
 {
 	EXPECT(!flexmem_cache_remove_oom_callback(cache, slow_callback, NULL));
@@ -418,6 +471,7 @@ int main(void)
 		CACHE_TEST(removal_waits),
 		CACHE_TEST(cancelled_with_lock),
 		CACHE_TEST(cancelled_without_lock),
+		CACHE_TEST(cancelled_in_a_free),
 		CACHE_TEST(cancelled_removal),
 		CACHE_TEST(forking_in_callbacks),
 	};

@@ -279,10 +279,18 @@ int fmlib_share_reserve(struct flexmem_cache *cache,
 void fmlib_share_count(struct flexmem_cache *cache, struct fmlib_owner *owner,
 		       uint32_t frees)
 {
+	int state;
+
 	owner->frees += frees;
 	if (owner->frees >= FMLIB_FREES && owner->first_part && !cache->captures) {
+		/*
+		 * A free that locks only a lane leaves cancellation on. A
+		 * callback may be a cancellation point.
+		 */
+		state = fmlib_cancel_off();
 		record(cache, owner);
 		poll(cache, POLLS);
+		fmlib_cancel_as(state);
 	}
 }
 
