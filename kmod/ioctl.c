@@ -139,7 +139,8 @@ static struct flexmem_allocation *alloc_begin(struct flexmem_call *call,
 	int rc;
 
 	flexmem_request_init(&request);
-	request.size = flexmem_round_length(cmd->flags, cmd->length);
+	request.size = flexmem_round_length(cmd->flags, cmd->alignment,
+					    cmd->length);
 	request.alignment = max(cmd->alignment, flexmem_granule_of(cmd->flags));
 	request.flags = cmd->flags;
 	rc = error ?: alloc_check(call->client, cmd, &request);

@@ -133,6 +133,7 @@ static struct flexmem_allocation *create(const struct flexmem_request *request)
 		return NULL;
 	*allocation = (struct flexmem_allocation) {
 		.refs = REFCOUNT_INIT(1),
+		.alignment = request->alignment,
 		.owner = request->account,
 		.size = request->size,
 		.flags = request->flags,

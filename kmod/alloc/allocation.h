@@ -5,6 +5,7 @@
 
 #include <linux/align.h>
 #include <linux/limits.h>
+#include <linux/log2.h>
 #include <linux/mm.h>
 #include <linux/refcount.h>
 #include <linux/types.h>
@@ -23,6 +24,7 @@ struct flexmem_fences;
  *	copy, each binding at device-virtual addresses, and each kernel user (a
  *	device's driver that dispatches jobs). After the last reference is put,
  *	the blocks are freed as soon as all @fences have signalled
+ * @alignment: of each chunk's offset
  * @fences: fences of device programs that use the allocation; NULL if no
  *	program ever did
  * @owner: account that is charged; a reference is held
@@ -43,6 +45,7 @@ struct flexmem_fences;
  */
 struct flexmem_allocation {
 	refcount_t refs;
+	u32 alignment;
 	struct flexmem_fences *fences;
 	struct flexmem_account *owner;
 	u64 size;
@@ -65,15 +68,26 @@ static inline u64 flexmem_granule_of(u32 flags)
 }
 
 /*
- * Rounds a length up to flexmem_granule_of(). If that overflows, the result is
- * still larger than any region.
+ * The unit of the length of an allocation. An alignment above a page is a unit
+ * itself: otherwise a few bytes, which are all that is charged, could keep others
+ * from so much. @alignment: any number; one that is no power of two is no unit.
  */
-static inline u64 flexmem_round_length(u32 flags, u64 length)
+static inline u64 flexmem_unit_of(u32 flags, u64 alignment)
 {
-	u64 granule = flexmem_granule_of(flags);
+	return unlikely(alignment > PAGE_SIZE) && is_power_of_2(alignment) ?
+		alignment : flexmem_granule_of(flags);
+}
 
-	return length > ALIGN_DOWN(U64_MAX, granule) ?
-		ALIGN_DOWN(U64_MAX, granule) : ALIGN(length, granule);
+/*
+ * Rounds a length up to flexmem_unit_of(). If that overflows, the result is still
+ * larger than any region.
+ */
+static inline u64 flexmem_round_length(u32 flags, u64 alignment, u64 length)
+{
+	u64 unit = flexmem_unit_of(flags, alignment);
+
+	return length > ALIGN_DOWN(U64_MAX, unit) ? ALIGN_DOWN(U64_MAX, unit) :
+						    ALIGN(length, unit);
 }
 
 struct flexmem_allocation *

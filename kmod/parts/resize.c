@@ -104,7 +104,8 @@ static int get_tail(struct flexmem_resizing *resizing,
 		return -ENOMEM;
 	}
 	cmd->out_max = ALIGN_DOWN(allocation->size + room,
-				  flexmem_granule_of(allocation->flags));
+				  flexmem_unit_of(allocation->flags,
+						  allocation->alignment));
 	return -EAGAIN;
 }
 
@@ -152,7 +153,9 @@ int flexmem_resize_prepare(struct flexmem_client *client,
 		return PTR_ERR(allocation);
 	resizing->client = client;
 	resizing->allocation = allocation;
-	resizing->size = flexmem_round_length(allocation->flags, cmd->length);
+	resizing->size = flexmem_round_length(allocation->flags,
+					      allocation->alignment,
+					      cmd->length);
 	rc = prepare(resizing, cmd);
 	if (rc)
 		flexmem_resize_abort(resizing);

@@ -699,9 +699,33 @@ static void run_write_only(struct run *r)
 	BY(r, 1, INFO, &CMD(info), 0);
 }
 
+/*
+ * An alignment above a page is charged: no other allocation gets the rest of such
+ * a unit in a suitable place. A RESIZE does not get around it.
+ */
+static void run_aligned(struct run *r)
+{
+	struct flexmem_resize shorter = CMD(resize, .length = 1);
+	struct flexmem_alloc page, unit, wrong;
+
+	alloc_by(r, CMD(alloc, .length = 128, .alignment = PAGE_SIZE), 0, &page);
+	alloc_by(r, CMD(alloc, .length = 129, .alignment = SZ_64K), 0, &unit);
+	alloc_by(r, CMD(alloc, .length = 129, .alignment = 3 * PAGE_SIZE), EINVAL,
+		 &wrong);
+	must(r, wrong.out_size == 256, "an alignment that cannot be is no unit");
+	if (r->wrong || !page.out_handle || !unit.out_handle)
+		return;
+	must(r, page.out_size == 128, "alignment of a page");
+	must(r, unit.out_size == SZ_64K, "alignment above a page");
+	shorter.handle = unit.out_handle;
+	if (CALL(r, RESIZE, &shorter))
+		must(r, shorter.out_size == SZ_64K, "size after a RESIZE");
+}
+
 const struct sequence corners[] = {
 	{ "file that is open for reading only", prepare, run_read_only },
 	{ "file that is open for writing only", prepare, run_write_only },
+	{ "alignment that is charged", prepare, run_aligned },
 	{ "unknown flags", prepare, run_flags },
 	{ "wrong arguments", prepare, run_arguments },
 	{ "the longest lengths", prepare, run_lengths },

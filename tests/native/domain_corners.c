@@ -479,26 +479,26 @@ static void aligned(struct run *r, u64 length, u64 alignment, int error)
 }
 
 /*
- * The small domain has one region, with holes of 128 and 256 KiB at 0 and at
- * 256 KiB. Before a request fails, the region is searched again, under the lock
- * that keeps regions from being released.
+ * The small domain has one region, with holes of 256 KiB at 128 KiB and at 512 KiB.
+ * Only the second one is aligned to 256 KiB. Before a request fails, the region is
+ * searched again, under the lock that keeps regions from being released.
  */
 static void run_aligned_once(struct run *r)
 {
-	static const u32 size[] = { SZ_128K, SZ_128K, SZ_256K, SZ_256K };
+	static const u32 size[] = { SZ_128K, SZ_256K, SZ_128K, SZ_256K };
 	struct flexmem_alloc reply;
 	u32 *handle = r->handle[0];
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(size); i++)
 		bind(r, BIT(TCM), size[i], 0, &reply);
-	CALL(r, FREE, &CMD(free, .handle = handle[0]));
-	CALL(r, FREE, &CMD(free, .handle = handle[2]));
-	handle[0] = handle[3];
+	CALL(r, FREE, &CMD(free, .handle = handle[1]));
+	CALL(r, FREE, &CMD(free, .handle = handle[3]));
+	handle[1] = handle[2];
 	r->nr[0] = 2;
-	aligned(r, SZ_64K, SZ_256K, 0);
+	aligned(r, SZ_256K, SZ_256K, 0);
 	must(r, searches == 1, "searches of a request that is served");
-	aligned(r, SZ_256K, SZ_512K, ENOMEM);
+	aligned(r, SZ_256K, SZ_256K, ENOMEM);
 	must(r, searches == 1, "searches of a request that fails");
 }
 

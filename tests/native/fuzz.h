@@ -38,6 +38,7 @@
  * @file: number of its file
  * @handle: its handle; 0: freed, but still in use
  * @flags: flags that it was allocated with
+ * @unit: its size is a multiple of this
  * @size: bytes of the chunk
  * @slot: slot of its region
  * @offset: offset in the region
@@ -56,6 +57,7 @@ struct fuzz_allocation {
 	unsigned int file;
 	u32 handle;
 	u32 flags;
+	u64 unit;
 	u64 size;
 	unsigned int slot;
 	u64 offset;

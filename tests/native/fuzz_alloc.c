@@ -208,13 +208,20 @@ static int check_alloc(const struct fuzz *f,
 	return 0;
 }
 
-static u64 rounded(u32 flags, u64 length)
+static u64 unit_of(const struct flexmem_alloc *cmd)
 {
-	u64 granule = flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+	u64 alignment = cmd->alignment;
 
-	if (length > ~0ULL - granule + 1)
-		return ~0ULL - granule + 1;
-	return (length + granule - 1) / granule * granule;
+	if (alignment > 4096 && !(alignment & (alignment - 1)))
+		return alignment;
+	return cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
+}
+
+static u64 rounded(u64 unit, u64 length)
+{
+	if (length > ~0ULL - unit + 1)
+		return ~0ULL - unit + 1;
+	return (length + unit - 1) / unit * unit;
 }
 
 static u64 domains_of(const struct fuzz *f, const struct flexmem_alloc *cmd)
@@ -244,7 +251,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 {
 	u64 granule = cmd->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
 	const struct model_request request = {
-		.size = rounded(cmd->flags, cmd->length),
+		.size = rounded(unit_of(cmd), cmd->length),
 		.alignment = max(cmd->alignment, granule),
 		.domains = domains_of(f, cmd),
 		.preferred = cmd->policy == FLEXMEM_POLICY_PREFERRED ?
@@ -257,6 +264,7 @@ int fuzz_predict_alloc(struct fuzz *f, const struct flexmem_alloc *cmd,
 		.file = f->who,
 		.handle = f->files[f->who].next_handle,
 		.flags = cmd->flags,
+		.unit = unit_of(cmd),
 		.whole = request.size,
 	};
 	struct model_answer answer = {};
@@ -540,12 +548,11 @@ static int predict_growth(struct fuzz *f, struct fuzz_allocation *a, u64 size,
 			  struct flexmem_resize *want)
 {
 	u64 room = model_room(f->model, a->slot, a->offset), old = a->size;
-	u64 granule = a->flags & FLEXMEM_ALLOC_MAPPABLE ? 4096 : 128;
 	u64 tail;
 	int rc;
 
 	if (size - old > room) {
-		want->out_max = (old + room) / granule * granule;
+		want->out_max = (old + room) / a->unit * a->unit;
 		return -EAGAIN;
 	}
 	want->out_reason = fuzz_charge(f, f->who, a->slot, size - old);
@@ -585,7 +592,7 @@ static int predict_resize(struct fuzz *f, const struct flexmem_resize *cmd,
 		return -EOPNOTSUPP;
 	if (a->lost)
 		return -EIO;
-	size = rounded(a->flags, cmd->length);
+	size = rounded(a->unit, cmd->length);
 	if (size < a->size && a->jobs)
 		return -EBUSY;
 	if (size > a->size) {

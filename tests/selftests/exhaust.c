@@ -369,24 +369,20 @@ TEST_F(fragments, free_bytes_may_lack_the_alignment)
 {
 	struct flexmem_alloc reply;
 
-	/*
-	 * [128 used][1G - 128 free][1G used][rest used]: no free block is
-	 * aligned
-	 */
-	ASSERT_NE(0, fm_take(self->fd, 128));
-	ASSERT_NE(0, fm_take(self->fd, GiB - 128));
-	ASSERT_EQ(0, fm_alloc(self->fd, GiB, &reply));
-	ASSERT_NE(0, fm_take(self->fd, 2 * GiB));
-	ASSERT_EQ(0, fm_free_address(self->fd, (struct flexmem_address) {
-		reply.out_address.region_id, 128 }));
-	reply = CMD(alloc, .length = 128, .alignment = GiB);
+	/* [256M used][512M free][rest used]: only half of it is aligned to 512M */
+	ASSERT_NE(0, fm_take(self->fd, GiB / 4));
+	ASSERT_EQ(0, fm_alloc(self->fd, GiB / 2, &reply));
+	ASSERT_NE(0, fm_take(self->fd, GiB / 4));
+	ASSERT_NE(0, fm_take(self->fd, 3 * GiB));
+	ASSERT_EQ(0, fm_free(self->fd, reply.out_handle));
+	reply = CMD(alloc, .length = 128, .alignment = GiB / 2);
 	must_fail(ENOMEM, alloc, self->fd, &reply);
 	EXPECT_EQ(FLEXMEM_REASON_FRAGMENTATION, reply.out_reason);
-	EXPECT_EQ(GiB - 128, reply.out_total_free);
-	EXPECT_EQ(GiB - 128, reply.out_largest_free);
-	reply = CMD(alloc, .length = 128, .alignment = GiB / 2);
+	EXPECT_EQ(GiB / 2, reply.out_total_free);
+	EXPECT_EQ(GiB / 2, reply.out_largest_free);
+	reply = CMD(alloc, .length = 128, .alignment = GiB / 4);
 	must(alloc, self->fd, &reply);
-	EXPECT_EQ(GiB / 2, reply.out_address.offset);
+	EXPECT_EQ(GiB / 4, reply.out_address.offset);
 }
 
 /*

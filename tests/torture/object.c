@@ -465,8 +465,9 @@ static struct object *alloc_done(struct thread *t, struct file *file,
 				 const struct flexmem_alloc *a, int error,
 				 unsigned int upheavals)
 {
-	uint64_t unit = a->flags & FLEXMEM_ALLOC_MAPPABLE ? PAGE : 128;
-	uint64_t alignment = a->alignment > unit ? a->alignment : unit;
+	uint64_t least = a->flags & FLEXMEM_ALLOC_MAPPABLE ? PAGE : 128;
+	uint64_t alignment = a->alignment > least ? a->alignment : least;
+	uint64_t unit = a->alignment > PAGE ? a->alignment : least;
 	struct object *o;
 
 	if (error) {

@@ -445,6 +445,8 @@ static int alloc_one(struct file *file, struct flexmem_alloc *cmd)
 		fake.must_ask == ((uint64_t)cmd->policy << 32 | cmd->domains));
 	fake.policy = cmd->policy;
 	fake.bound_to = cmd->domains;
+	if (align > 4096)
+		unit = align;
 	cmd->out_size = (cmd->length + unit - 1) & ~(unit - 1);
 	if (cmd->out_size < cmd->length)
 		cmd->out_size = ~(unit - 1);

@@ -557,7 +557,8 @@ struct flexmem_refusal {
  * struct flexmem_alloc - ioctl(FLEXMEM_IOCTL_ALLOC), and entry of a batch
  * @size: sizeof(struct flexmem_alloc)
  * @flags: of enum flexmem_alloc_flags
- * @length: bytes wanted, at least 1; rounded up to a multiple of 128
+ * @length: bytes wanted, at least 1; rounded up to a multiple of 128, and of
+ *          @alignment if that is above the page size
  * @alignment: of the offset, in bytes; a power of two up to 1 GiB; anything
  *             below 128, and 0, means 128. The region itself is aligned to 1
  *             GiB, or to its domain's out_granule if it is smaller than 1 GiB

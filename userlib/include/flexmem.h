@@ -481,7 +481,8 @@ enum flexmem_quota_flags {
  * @flags: flags of the request
  * @charge: with FLEXMEM_LIMIT_CGROUP and _CGROUP_REGIONS: enum flexmem_charge,
  *	the resource that @quota limits
- * @asked: bytes of the request, rounded up; for -EINVAL see @limit
+ * @asked: bytes of the request, rounded up; of a resize: to a multiple of 128,
+ *	although the driver may round more; for -EINVAL see @limit
  * @total_free: free bytes in all regions for this kind of memory
  * @largest_free: the largest free block in these regions
  * @max_region: size of the largest possible region
@@ -543,7 +544,7 @@ struct flexmem_failure {
  * @chunks: number of chunks; see flexmem_device_chunks()
  * @address: start of the allocation: the address of the first chunk
  * @size: bytes of the allocation: the request, rounded up to a multiple of 128,
- *        or of 4096 with FLEXMEM_MAPPABLE
+ *        or of 4096 with FLEXMEM_MAPPABLE, or of an alignment above 4096
  * @failure: details, if @error is -ENOMEM
  */
 struct flexmem_allocated {
@@ -580,7 +581,7 @@ enum flexmem_placement {
 
 /**
  * struct flexmem_alloc_request - what to allocate
- * @length: bytes, at least 1
+ * @length: bytes, at least 1; rounded up as &struct flexmem_allocated says
  * @alignment: alignment of the offset: a power of two up to max_alignment of
  *             &struct flexmem_properties. 0, and any power of two below 128,
  *             means 128
