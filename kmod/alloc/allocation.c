@@ -85,7 +85,7 @@ static int take_chunks(struct flexmem_allocation *allocation,
 	return 0;
 undo:
 	give_chunks(allocation, 0, i, NULL);
-	request->given = i;
+	request->began += i;
 	return rc;
 }
 

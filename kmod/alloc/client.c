@@ -178,14 +178,12 @@ static bool could_come(const struct flexmem_request *request)
 	       request->reason != FLEXMEM_REASON_REGION_SIZE;
 }
 
-/* @began: receives flexmem_gauge_frees() from before. */
 static struct flexmem_allocation *make(struct flexmem_client *client,
-				       struct flexmem_request *request,
-				       u64 *began)
+				       struct flexmem_request *request)
 {
 	int rc;
 
-	*began = flexmem_gauge_frees(&client->table->accounts.gauge);
+	request->began = flexmem_gauge_frees(&client->table->accounts.gauge);
 	rc = flexmem_leaving_settle(client->account);
 	request->table = client->table;
 	request->account = client->account;
@@ -193,21 +191,16 @@ static struct flexmem_allocation *make(struct flexmem_client *client,
 	return rc ? ERR_PTR(rc) : flexmem_allocation_make(request);
 }
 
-/*
- * Tells the other files that a request lacks memory, if that can help.
- * @began: flexmem_gauge_frees() when the request began.
- */
+/* Tells the other files that a request lacks memory, if that can help. */
 static void tell_failure(struct flexmem_client *client,
-			 struct flexmem_request *request, u64 began)
+			 struct flexmem_request *request)
 {
 	struct flexmem_accounts *accounts = &client->table->accounts;
 	u64 event;
 
-	/* The caller gets no event for blocks that it has freed itself. */
-	began += request->given;
 	if (could_come(request)) {
 		event = flexmem_pressure_failed(accounts, &client->listener,
-						began);
+						request->began);
 		if (request->part <= request->room)
 			request->event = event;
 	}
@@ -220,7 +213,8 @@ static void tell_failure(struct flexmem_client *client,
 	 * meanwhile may be enough. What the file itself has freed may still be
 	 * in use by others.
 	 */
-	request->alone = flexmem_gauge_frees(&accounts->gauge) == began &&
+	request->alone = flexmem_gauge_frees(&accounts->gauge) ==
+			 request->began &&
 			 request->part > request->room_of_leaving;
 }
 
@@ -240,23 +234,21 @@ flexmem_client_prepare(struct flexmem_client *client,
 	const u64 domains = request->domains, first = request->first;
 	struct flexmem_allocation *allocation;
 	unsigned long looks = flexmem_leaving_looks(&client->table->leaving);
-	u64 began;
 	int rc = 0;
 
-	allocation = make(client, request, &began);
+	allocation = make(client, request);
 	if (IS_ERR(allocation) && could_come(request))
 		rc = flexmem_leaving_wait(&client->table->leaving, looks,
 					  TASK_KILLABLE);
 	if (rc) {
-		memset_after(request, 0, reuses);
 		request->domains = domains;
 		request->first = first;
-		allocation = rc < 0 ? ERR_PTR(rc) :
-				      make(client, request, &began);
+		request->reason = FLEXMEM_REASON_NONE;
+		allocation = rc < 0 ? ERR_PTR(rc) : make(client, request);
 	}
 	if (IS_ERR(allocation)) {
 		if (request->reason != FLEXMEM_REASON_NONE)
-			tell_failure(client, request, began);
+			tell_failure(client, request);
 		return allocation;
 	}
 	flexmem_pressure_succeeded(accounts, &client->listener, request->size);

@@ -591,7 +591,7 @@ int flexmem_place_fail(struct flexmem_request *request, int rc)
 	if (may_succeed || (rc != -ENOSPC && rc != -ENOMEM)) {
 		flexmem_accounts_freed(account->accounts);
 		/* It is no event for the caller. */
-		request->given++;
+		request->began++;
 	}
 	flexmem_owner_put(account);
 out:

@@ -41,7 +41,9 @@
  * @unplaced: bytes that are charged, but are in no block yet
  * @spare: block nodes for the chunk that is placed
  * @block: block of that chunk; NULL if there is none yet
- * @given: blocks that a failed ALLOC of several chunks has freed again
+ * @began: flexmem_gauge_frees() when the request began, and 1 more for each block
+ *	that it has freed itself, and for the event that it has caused, since neither
+ *	is an event for the caller
  * @reason: on -ENOMEM: the reason; FLEXMEM_REASON_NONE if the kernel had no
  *	memory. During the search: the limit that refused a block which was
  *	large enough
@@ -63,8 +65,9 @@
  * @event: on -ENOMEM: what flexmem_pressure_failed() returned; 0 if no free can
  *	let it succeed
  *
- * The ioctl sets the members up to @reuses, and zeroes those up to @refused. A
- * failure with a reason sets the members behind @refused. A request is on its
+ * The ioctl sets the members up to @reuses, and zeroes those up to @refused. Each
+ * try sets the members that it reads. A failure with a reason sets those behind
+ * @refused. A request is on its
  * caller's stack. If it needs the worker, the job has a copy, which owns
  * the charge and the nodes. The caller takes them back, unless it was killed.
  */
@@ -87,7 +90,7 @@ struct flexmem_request {
 	u64 unplaced;
 	struct flexmem_spare spare;
 	struct flexmem_block *block;
-	unsigned int given;
+	u64 began;
 	enum flexmem_reason reason;
 	struct flexmem_refused refused;
 	enum flexmem_reason region_reason;

@@ -337,6 +337,7 @@ struct killed {
 	struct completion ready;
 	struct completion done;
 	unsigned int regions;
+	u64 event;
 	int rc;
 };
 
@@ -350,6 +351,7 @@ static int alloc_until_killed(void *data)
 	killed->rc = PTR_ERR_OR_ZERO(fake_client_prepare(killed->client, GIB,
 							 0, 0, &request));
 	killed->regions = request.regions;
+	killed->event = request.event;
 	complete(&killed->done);
 	return 0;
 }
@@ -503,6 +505,8 @@ static void killed_caller_does_not_wait_for_others(struct kunit *test)
 	if (!left)
 		wait_for_completion(&alloc->done);
 	KUNIT_EXPECT_EQ(test, alloc->rc, -EINTR);
+	/* No file is told of a failure that the caller does not see. */
+	KUNIT_EXPECT_EQ(test, alloc->event, 0);
 	expect_leaving(test, 0);
 }
 

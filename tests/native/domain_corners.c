@@ -382,6 +382,110 @@ static void run_interleave_full(struct run *r)
 		     FLEXMEM_REPORT_EXHAUSTED | FLEXMEM_REPORT_PROGRAM_EXHAUSTED);
 }
 
+static const char *name(struct dma_fence *fence)
+{
+	return "domains";
+}
+
+static const struct dma_fence_ops fence_ops = {
+	.get_driver_name = name,
+	.get_timeline_name = name,
+};
+
+static bool is_queued(struct flexmem_leaving *leaving)
+{
+	unsigned long flags;
+	bool queued;
+
+	spin_lock_irqsave(&leaving->lock, flags);
+	queued = !list_empty(&leaving->queue);
+	spin_unlock_irqrestore(&leaving->lock, flags);
+	return queued;
+}
+
+/*
+ * The worker ends what a file has freed in the file's turn.
+ * @leaving: of the file's function
+ * @account: of the file
+ * @taken: the file's turn is taken
+ * @met: the worker waits for the turn
+ * @over: the ALLOC has ended
+ */
+struct turn {
+	struct flexmem_leaving *leaving;
+	struct flexmem_account *account;
+	struct completion taken;
+	bool met;
+	bool over;
+};
+
+/* Takes the turn of a file until an ALLOC waits for the worker. */
+static int keep_turn(void *data)
+{
+	struct turn *turn = data;
+
+	mutex_lock(&turn->account->turn);
+	complete(&turn->taken);
+	while (!READ_ONCE(turn->over) &&
+	       !(READ_ONCE(turn->met) && is_queued(turn->leaving)))
+		msleep(20);
+	mutex_unlock(&turn->account->turn);
+	complete(&turn->taken);
+	return 0;
+}
+
+/* File 1 frees all memory of a domain, and a program that uses it ends. */
+static void leave(struct run *r, u32 id, struct turn *turn)
+{
+	struct flexmem_alloc all = CMD(alloc, .domains = BIT(id),
+				       .length = domain(r, id).out_max_region,
+				       .policy = FLEXMEM_POLICY_BIND);
+	struct dma_fence *fence = kzalloc(sizeof(*fence), GFP_KERNEL);
+	struct flexmem_file *private = r->file[1]->private_data;
+	struct flexmem_allocation *allocation;
+	static DEFINE_SPINLOCK(lock);
+
+	dma_fence_init(fence, &fence_ops, &lock, dma_fence_context_alloc(1), 1);
+	BY(r, 1, ALLOC, &all, 0);
+	allocation = flexmem_client_allocation(&private->client, all.out_handle);
+	must(r, !flexmem_allocation_add_fence(allocation, fence), "fence");
+	flexmem_allocation_put(allocation);
+	BY(r, 1, FREE, &CMD(free, .handle = all.out_handle), 0);
+	native_kthread_run(keep_turn, turn, "turn");
+	wait_for_completion(&turn->taken);
+	dma_fence_signal(fence);
+	dma_fence_put(fence);
+	/* The worker takes the file from the queue, and waits for its turn. */
+	while (is_queued(turn->leaving))
+		msleep(20);
+	WRITE_ONCE(turn->met, true);
+}
+
+/*
+ * The second chunk has no room until the worker has ended what another file has
+ * freed. Then all chunks are tried again, each in its domain.
+ */
+static void run_interleave_again(struct run *r)
+{
+	struct flexmem_chunk_entry entry[MOST_CHUNKS];
+	struct flexmem_file *private;
+	struct flexmem_alloc reply;
+	struct turn turn = {};
+
+	open_file(r, 1);
+	private = r->file[1]->private_data;
+	turn.leaving = &private->fdev->table.leaving;
+	turn.account = private->client.account;
+	init_completion(&turn.taken);
+	leave(r, TCM, &turn);
+	must(r, !domain(r, TCM).out_free, "memory that is leaving");
+	interleave(r, BIT(1) | BIT(TCM), 256, 0, &reply);
+	WRITE_ONCE(turn.over, true);
+	wait_for_completion(&turn.taken);
+	must(r, chunks(r, entry) == 2 && entry[0].domain == 1 &&
+	     entry[1].domain == TCM, "domains of the chunks");
+}
+
 /*
  * A request fails if a chunk would be larger than every region of its domain.
  */
@@ -519,6 +623,8 @@ const struct sequence domain_corners[] = {
 	{ "domains: interleave", prepare_file, run_interleave },
 	{ "domains: interleave, and the last chunk fails", prepare_file,
 	  run_interleave_full },
+	{ "domains: interleave, and the last chunk has to wait", prepare_file,
+	  run_interleave_again },
 	{ "domains: interleave, and one is small", prepare_file,
 	  run_interleave_small },
 	{ "domains: interleave one", prepare_file, run_interleave_wrong },

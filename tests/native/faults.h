@@ -8,7 +8,7 @@
 
 #include "world.h"
 
-#define RUN_FILES 2
+#define RUN_FILES 3
 #define RUN_HANDLES 40
 
 /**

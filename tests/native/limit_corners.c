@@ -291,11 +291,57 @@ static void run_wait(struct run *r)
 	     "struct of an older program");
 }
 
+/*
+ * A region that a limit refuses comes first, the next one serves the ALLOC, and then
+ * the kernel has no memory for the handle: the limit is not the reason. Each
+ * operation of the ALLOC fails once, until none is left.
+ */
+static void run_no_handle(struct run *r)
+{
+	struct cgroup *below = native_cgroup_make(native_cgroup_root);
+	struct flexmem_domain_info is = CMD(domain_info);
+	unsigned int n = 0, refused = 0;
+	struct flexmem_alloc cmd;
+	long rc;
+
+	open_file(r, 0);
+	open_in(r, 1, below);
+	/* Only the first handle of a file needs memory. */
+	open_in(r, 2, below);
+	alloc(r, 1, SZ_64K, 0);
+	limit_of(r, below, FLEXMEM_RESOURCE_REGIONS, 1);
+	CALL(r, DOMAIN, &is);
+	/* This is too long for the region of file 1, and its own is fuller. */
+	alloc(r, 0, is.out_max_region - 4096, 0);
+	do {
+		cmd = CMD(alloc, .length = 128, .out_regions = 77);
+		current->fail_at = ++n;
+		rc = native_ioctl(r->file[2], FLEXMEM_IOCTL_ALLOC, &cmd);
+		current->fail_at = 0;
+		/* Without a copy of the struct there is no reply. */
+		if (rc == -EFAULT)
+			continue;
+		refused += rc == -ENOMEM;
+		must(r, cmd.out_error == -rc, "error without memory");
+		must(r, cmd.out_reason == FLEXMEM_REASON_NONE &&
+		     cmd.out_region_reason == FLEXMEM_REASON_NONE &&
+		     !cmd.out_regions && !cmd.out_leaving && !cmd.out_event &&
+		     !cmd.out_refusal.cgroup && !cmd.out_refusal.flags,
+		     "reason without memory");
+	} while (!r->wrong && rc);
+	r->handle[2][r->nr[2]++] = cmd.out_handle;
+	must(r, refused, "there was memory for the handle each time");
+	close_all(r);
+	native_cgroup_remove(below);
+	WARN_ON(world_unbind(1));
+}
+
 const struct sequence limit_corners[] = {
 	{ "limits: what can be had", NULL, run_limits },
 	{ "limits: programs", NULL, run_programs },
 	{ "limits: what a refusal tells", NULL, run_refusals },
 	{ "memory that the slots take", NULL, run_memory },
 	{ "waiting for memory", prepare, run_wait },
+	{ "limits: no memory for the handle", NULL, run_no_handle },
 	{}
 };

@@ -64,13 +64,19 @@ void native_free(const void *p)
 		release((void *)p);
 }
 
-void *kcalloc(size_t n, size_t size, gfp_t gfp)
+/* Not zeroed, so that a member that nobody sets is noticed. */
+void *kmalloc_array(size_t n, size_t size, gfp_t gfp)
 {
 	size_t bytes;
 
 	if (check_mul_overflow(n, size, &bytes))
 		return NULL;
-	return alloc(bytes, gfp | __GFP_ZERO);
+	return alloc(bytes, gfp);
+}
+
+void *kcalloc(size_t n, size_t size, gfp_t gfp)
+{
+	return kmalloc_array(n, size, gfp | __GFP_ZERO);
 }
 
 char *kstrdup(const char *text, gfp_t gfp)

@@ -29,11 +29,11 @@ long native_live(void);
 #define kfree(p) native_free(p)
 #define kvfree(p) native_free(p)
 #define vfree(p) native_free(p)
+void *kmalloc_array(size_t n, size_t size, gfp_t gfp);
 void *kcalloc(size_t n, size_t size, gfp_t gfp);
 #define kvcalloc kcalloc
-#define kmalloc_array(n, size, gfp) kcalloc(n, size, gfp)
 #define kvmalloc_array kmalloc_array
-#define kmalloc_array_node(n, size, gfp, node) kcalloc(n, size, gfp)
+#define kmalloc_array_node(n, size, gfp, node) kmalloc_array(n, size, gfp)
 char *kstrdup(const char *text, gfp_t gfp);
 
 struct kmem_cache;
