@@ -98,10 +98,41 @@ static void at_the_start(void **state)
 	assert_int_equal(take_at(cache, 30 * MIB, 0, 32 * MIB, &token),
 			 32 * MIB);
 	assert_int_equal(mock.last_alignment, 32 * MIB);
+	/* A device would round it up itself. */
+	assert_int_equal(figures(cache).reserved_bytes[0].current,
+			 2 * MIB + 32 * MIB);
 	give(cache, token);
 	/* A smaller alignment than the cache's own changes nothing. */
 	take_at(cache, 40 * MIB, 0, 1, &token);
 	assert_int_equal(mock.last_alignment, 128);
+	flexmem_cache_destroy(cache);
+}
+
+/*
+ * With an alignment that does not divide the step, a device would round each step up.
+ * So the new segment is fixed. It has at least what the request needs, even when just
+ * enough is left.
+ */
+static void of_a_new_segment(void **state)
+{
+	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
+	uint64_t released;
+	void *small;
+	void *token;
+
+	(void)state;
+	take_at(cache, 512, 0, 2 * MIB, &small);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 2 * MIB);
+	take(cache, 3 * MIB, 0);
+	assert_int_equal(mock.grows, 1);
+	flexmem_cache_destroy(cache);
+
+	cache = mock_cache("expandable_segments:True");
+	take_at(cache, 512, 0, 64 * MIB, &token);
+	assert_int_equal(figures(cache).reserved_bytes[0].current, 64 * MIB);
+	give(cache, token);
+	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
+	assert_int_equal(released, 64 * MIB);
 	flexmem_cache_destroy(cache);
 }
 
@@ -218,6 +249,7 @@ int main(void)
 		CACHE_TEST(of_growing_segments),
 		CACHE_TEST(at_the_end),
 		CACHE_TEST(at_the_start),
+		CACHE_TEST(of_a_new_segment),
 		CACHE_TEST(in_work_of_others),
 		CACHE_TEST(without_a_split),
 		CACHE_TEST(in_a_pool_without_splits),

@@ -570,6 +570,8 @@ static bool has_place(struct play *play, const struct operation *operation)
 	uint64_t size = round_up(operation->bytes, 128);
 	struct interval intervals[SEGMENTS + BLOCKS];
 	const struct segment *segment;
+	/* A device gives a multiple of an alignment above a page. */
+	uint64_t whole = round_up(size, alignment > 4096 ? alignment : 128);
 	uint64_t reserved = 0;
 	uint64_t hole;
 	uint64_t most;
@@ -596,7 +598,7 @@ static bool has_place(struct play *play, const struct operation *operation)
 	most = play->setup->fraction > 0.0 ?
 	       (uint64_t)(play->setup->fraction * (double)play->capacity) :
 	       UINT64_MAX;
-	return hole >= size && reserved + size <= most;
+	return hole >= whole && reserved + whole <= most;
 }
 
 /* ---- remedies ---- */

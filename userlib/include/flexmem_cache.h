@@ -144,9 +144,9 @@ struct flexmem_cache_memory {
 
 /**
  * struct flexmem_cache_provider - where segments come from
- * @alloc: makes a segment of ``bytes``, a multiple of the cache's granule.
- *	``alignment`` is the granule, or what a request asks for, if that is
- *	more. ``flags`` is of FLEXMEM_CACHE_GROWABLE and FLEXMEM_CACHE_MAPPABLE.
+ * @alloc: makes a segment of ``bytes``, a multiple of the cache's granule, and
+ *	of ``alignment`` if that is above 4096. ``alignment`` is the granule, or
+ *	what a request asks for, if that is more. ``flags`` is of FLEXMEM_CACHE_GROWABLE and FLEXMEM_CACHE_MAPPABLE.
  *	Returns 0 and fills ``memory``; -ENOMEM if there is no device memory, with the reason
  *	in the zeroed ``failure``, if it is known; or another negative errno.
  * @free: frees a segment. If that fails, the cache keeps the segment and tries

@@ -307,7 +307,7 @@ static bool has_arena(const struct flexmem_cache *cache,
 		      const struct fmlib_want *want)
 {
 	return fmlib_share_serves(cache, want->pool) &&
-	       fmlib_size_grows(cache, want) ?
+	       fmlib_size_begins_growing(cache, want) ?
 	       cache->share.arena != NULL :
 	       fmlib_arena_find(cache, want) != NULL;
 }

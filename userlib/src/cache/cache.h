@@ -740,9 +740,17 @@ fmlib_size_kind(const struct flexmem_cache *cache, uint64_t size)
 	       FLEXMEM_CACHE_SMALL : FLEXMEM_CACHE_LARGE;
 }
 
-/* Whether a new segment for the request grows. */
+/* Whether a growing segment may serve the request. */
 bool fmlib_size_grows(const struct flexmem_cache *cache,
 		      const struct fmlib_want *want);
+/*
+ * Whether a new segment for the request grows. A device rounds the length of a segment
+ * up to its alignment. With an alignment that does not divide the growing step, each
+ * step would take more than what the cache counts, so the segment is fixed.
+ */
+bool fmlib_size_begins_growing(const struct flexmem_cache *cache,
+			       const struct fmlib_want *want);
+/* The bytes of a new segment: what a device would round them up to. */
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
 

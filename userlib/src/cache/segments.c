@@ -359,7 +359,7 @@ static struct fmlib_segment *prepare(struct flexmem_cache *cache,
 	 */
 	if (fmlib_pieces_prepare(want->lane, 2))
 		return NULL;
-	grows = fmlib_size_grows(cache, want);
+	grows = fmlib_size_begins_growing(cache, want);
 	shared = grows && want->owner;
 	arena = shared ? fmlib_arena_share(cache, want) :
 			 fmlib_arena_get(cache, want);
@@ -608,13 +608,13 @@ int fmlib_segment_obtain(struct flexmem_cache *cache, struct fmlib_want *want)
 
 int fmlib_segment_exact(struct flexmem_cache *cache, struct fmlib_want *want)
 {
+	bool grows = fmlib_size_begins_growing(cache, want);
+	uint64_t usual = fmlib_size_segment(cache, want);
 	int err = -ENOMEM;
 
-	if (!fmlib_size_grows(cache, want) &&
-	    fmlib_size_segment(cache, want) == want->size)
-		return err;
 	want->exact = true;
-	err = make(cache, want);
+	if (grows || fmlib_size_segment(cache, want) < usual)
+		err = make(cache, want);
 	want->exact = false;
 	return err;
 }

@@ -4,6 +4,9 @@
 
 #define MIB_SHIFT 20
 
+/* A device rounds the length of an allocation up to a larger alignment. */
+#define LARGEST_SMALL_ALIGNMENT 4096
+
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit)
 {
 	return (size + unit - 1) / unit * unit;
@@ -46,8 +49,16 @@ bool fmlib_size_grows(const struct flexmem_cache *cache,
 	       fmlib_range_limit(cache->profile.granule);
 }
 
-uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
-			    const struct fmlib_want *want)
+bool fmlib_size_begins_growing(const struct flexmem_cache *cache,
+			       const struct fmlib_want *want)
+{
+	return fmlib_size_grows(cache, want) &&
+	       !(cache->profile.growing_step & want->mask);
+}
+
+/* Without the alignment. */
+static uint64_t segment_size(const struct flexmem_cache *cache,
+			     const struct fmlib_want *want)
 {
 	const struct flexmem_cache_profile *profile = &cache->profile;
 	uint64_t large = fmlib_round_up(cache->config.large, profile->granule);
@@ -57,7 +68,7 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 
 	if (cache->config.direct || want->exact)
 		return size;
-	if (fmlib_size_grows(cache, want))
+	if (fmlib_size_begins_growing(cache, want))
 		return fmlib_round_up(size, profile->growing_step);
 	if (size <= profile->small_limit)
 		return profile->small_segment;
@@ -70,4 +81,13 @@ uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 	 * size of the request, to serve such requests again.
 	 */
 	return size < max_split && segment >= max_split ? size : segment;
+}
+
+uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
+			    const struct fmlib_want *want)
+{
+	uint64_t size = segment_size(cache, want);
+
+	return want->mask < LARGEST_SMALL_ALIGNMENT ? size :
+	       fmlib_round_up(size, want->mask + 1);
 }
