@@ -3,7 +3,7 @@
  * Allocates and frees with one cache for each process, in turns, on one device of the
  * fake kernel, and writes what flexmem_cache_snapshot() says of each.
  *
- * usage: recorded PROCESSES OPERATIONS CONFIGURATION DIRECTORY
+ * usage: recorded PROCESSES OPERATIONS CONFIGURATION DIRECTORY [SEED]
  */
 #include <flexmem_cache.h>
 #include <stdio.h>
@@ -123,8 +123,10 @@ int main(int argc, char **argv)
 	int count, operations;
 	int i;
 
-	if (argc != 5)
+	if (argc < 5 || argc > 6)
 		return 2;
+	if (argc == 6)
+		state = (uint64_t)atoi(argv[5]);
 	count = atoi(argv[1]);
 	operations = atoi(argv[2]);
 	if (count < 1 || count > PROCESSES_MAX)

@@ -37,7 +37,12 @@ def replayed(lines, *args, **env):
 
 
 def event_lines(lines):
-    return [i for i, line in enumerate(lines) if not line.startswith("#")]
+    return [i for i, line in enumerate(lines) if line.split()[1] in "afx"]
+
+
+def memory_lines(lines):
+    """Those of memory that the driver gave or got back."""
+    return [i for i, line in enumerate(lines) if line.split()[1] in "gr"]
 
 
 @test
@@ -47,9 +52,11 @@ def one_process_and_three():
             lines = recorded(processes, configuration)
             words = [lines[i].split() for i in event_lines(lines)]
             assert {word[1] for word in words} == {"a", "f", "x"}, words[:20]
-            found, err = replayed(lines)
-            assert found == {"file": found["file"], "processes": processes, "events": len(words), "difference": None}, found
-            assert err == "" and len(words) == OPERATIONS, err
+            for provider in ("recorded", "device"):
+                found, err = replayed(lines, "--provider", provider)
+                assert found == {"file": found["file"], "processes": processes, "events": len(words), "difference": None}, found
+                assert err == "" and len(words) == OPERATIONS, err
+            assert replayed(lines) == replayed(lines, "--provider", "recorded", FAKE_NODE=0)
             # Each process takes part.
             assert {word[5] for word in words if word[1] == "a"} == {str(i + 1) for i in range(processes)}, words[:20]
 
@@ -76,13 +83,105 @@ def one_altered_event_is_found():
                 altered = [line for line in altered if line.split()[1:3] != ["f", words[2]]]
             else:
                 altered[index] = " ".join([words[0], "a", "999999", *words[2:6], "0", "0", words[2], "0"])
-            found, err = replayed(altered)
+            for provider in ("recorded", "device"):
+                found, err = replayed(altered, "--provider", provider)
+                first = found["difference"]
+                assert (first["event"], first["line"], first["process"], first["number"], first["operation"]) == \
+                    (number + 1, index + 1, int(process), int(event), "alloc"), (first, lines[index])
+                assert first["text"].startswith(text) and found["events"] == number, first
+                assert err == f"flexmem: exact.trace: event {number + 1} (line {index + 1}, process {process}, number {event}), " \
+                    f"allocation of {first['bytes']} bytes, differs: {first['text']}\n", err
+
+
+def next_event(lines, index):
+    """The line of the event whose process has got or returned the memory of a line."""
+    _, _, process, number = lines[index].split()[:4]
+    for i in event_lines(lines):
+        words = lines[i].split()
+        mine = words[5:7] if words[1] == "a" else words[3:5] if words[1] == "f" else words[4:6]
+        if mine[0] == process and int(mine[1]) > int(number):
+            return i
+    raise AssertionError(lines[index])
+
+
+@test
+def altered_memory_is_found():
+    """What the driver gave or got back is altered, is missing, or comes twice."""
+    for configuration in ("", "expandable_segments:True"):
+        lines = recorded(3, configuration)
+        at = memory_lines(lines)
+        for kind, column, texts in (("g", 5, ("recorded region 0x", "recorded in line {line} that the cache gets region 0x")),
+                                    ("g", 6, ("recorded in line {line} that the cache gets region 0x",)),
+                                    ("g", None, ("recorded that it succeeds; here it fails: ", "recorded that the cache keeps its memory; here ",
+                                                 "recorded in line ")),
+                                    ("g", "twice", ("recorded in line {next} that the cache gets region 0x",)),
+                                    ("r", 5, ("recorded in line {line} that the cache returns region 0x",)),
+                                    ("r", 6, ("recorded in line {line} that the cache returns region 0x",)),
+                                    ("r", None, ("recorded that the cache keeps its memory; here it returns region 0x", "recorded in line ")),
+                                    ("r", "twice", ("recorded in line {next} that the cache returns region 0x",))):
+            index = [i for n, i in enumerate(at) if n > len(at) // 2 and lines[i].split()[1] == kind][0]
+            altered = list(lines)
+            words = lines[index].split()
+            if column is None:
+                altered.pop(index)
+            elif column == "twice":
+                altered.insert(index, lines[index])
+            else:
+                words[column] = str(int(words[column]) + 128)
+                altered[index] = " ".join(words)
+            found, _ = replayed(altered)
             first = found["difference"]
-            assert (first["event"], first["line"], first["process"], first["number"], first["operation"]) == \
-                (number + 1, index + 1, int(process), int(event), "alloc"), (first, lines[index])
-            assert first["text"].startswith(text) and found["events"] == number, first
-            assert err == f"flexmem: exact.trace: event {number + 1} (line {index + 1}, process {process}, number {event}), " \
-                f"allocation of {first['bytes']} bytes, differs: {first['text']}\n", err
+            assert first["line"] == next_event(lines, index) + 1 + len(altered) - len(lines), (first, lines[index])
+            assert first["process"] == int(words[2]), (first, lines[index])
+            assert first["text"].startswith(tuple(text.format(line=index + 1, next=index + 2) for text in texts)), (first, lines[index])
+
+
+@test
+def memory_at_another_event_is_found():
+    """What was got or returned in a later event, or is returned earlier than here, as its number tells."""
+    for configuration, kind, texts in (
+            ("", "g", ("recorded that it succeeds; here it fails: ", "recorded that the cache keeps its memory; here ")),
+            ("backend:direct", "r", ("recorded that the cache keeps its memory; here it returns region 0x",))):
+        lines = recorded(3, configuration)
+        at = memory_lines(lines)
+        index = [i for n, i in enumerate(at) if n > len(at) // 2 and lines[i].split()[1] == kind][0]
+        words = lines[index].split()
+        events = event_lines(lines)
+        here = next_event(lines, index)
+        if kind == "r":
+            # The free before has returned it.
+            here = [i for i in events if i < index and lines[i].split()[1] == "f" and lines[i].split()[3] == words[2]][-1]
+        words[3] = str(int(words[3]) + 1000000)
+        first = replayed([*lines[:index], " ".join(words), *lines[index + 1:]])[0]["difference"]
+        assert first["line"] == here + 1 and first["text"].startswith(texts), (first, lines[index])
+
+
+@test
+def processes_at_the_same_time():
+    """Their times tell neither the order in which the driver served them, nor that of its calls within an event."""
+    paths = histories(3)
+    for process, path in enumerate(paths):
+        with open(path, encoding="utf-8") as file:
+            snapshot = json.load(file)
+        for event in snapshot["device_traces"][0]:
+            event["time_us"] += process * 10**9
+        with open(path + ".later", "w", encoding="utf-8") as file:
+            json.dump(snapshot, file)
+    lines = good("record", *(path + ".later" for path in paths)).splitlines()
+    assert replayed(lines, "--provider", "device")[0]["difference"]
+    found, err = replayed(lines)
+    assert (found["difference"], found["events"], err) == (None, OPERATIONS, ""), (found, err)
+
+
+@test
+def memory_after_the_last_event():
+    """It belongs to the last event of the process."""
+    lines = recorded(1)
+    last = event_lines(lines)[-1]
+    end = ["9 r 1 1000000 0 0 128"]
+    first = replayed(lines + end)[0]["difference"]
+    assert first["line"] == last + 1, first
+    assert first["text"] == f"recorded in line {len(lines) + 1} that the cache returns region 0x0, offset 0x0, 128 bytes to the driver; here not"
 
 
 @test
@@ -250,9 +349,10 @@ def wrong_arguments():
     status, _, err = run("replay", "--exact", trace(SMALL))
     assert status == 1 and err.endswith("the trace has no addresses; 'flexmem record' makes one that has\n"), err
     for args in (("record",), ("record", "--json", "x"), ("replay", "--exact", "--trim", "x"),
-                 ("replay", "--exact", "--keep-going", "x"), ("replay", "--exact", "--show-peak", "x")):
+                 ("replay", "--exact", "--keep-going", "x"), ("replay", "--exact", "--show-peak", "x"),
+                 ("replay", "--cache", "--provider", "recorded", "x"), ("replay", "--provider", "recorded", "x")):
         assert run(*args)[0] == 2, args
-    assert run("replay", "--exact", trace("\n".join(recorded(1)) + "\n"), FAKE_NODE=0)[0] == 1
+    assert run("replay", "--exact", "--provider", "device", trace("\n".join(recorded(1)) + "\n"), FAKE_NODE=0)[0] == 1
 
 
 if __name__ == "__main__":

@@ -148,13 +148,24 @@ static void recorded_trace(void **state)
 	write_text(RECORDED "# setting 2 a:1\n# settings\n# setting 2 b:[1:2,3:4]\n"
 		   "# tag 1 one\n# tag 2 \\x1b\\\\ \xc3\xa4\n# tags\n"
 		   "0 a 7 1000 1 2 4 5 4096 1024 2\n1 x 9000 3 1 2 0\n"
-		   "2 f 7 2 6\n");
+		   "2 f 7 2 6\n3 g 2 3 5 4096 2048\n4 r 3 7 6 128 256\n");
 	expect_good(&trace);
 	assert_int_equal(trace.count, 3);
+	assert_int_equal(trace.memory_count, 2);
+	assert_int_equal(trace.memory[0].line, 11);
+	assert_int_equal(trace.memory[0].process, 1);
+	assert_int_equal(trace.memory[0].number, 3);
+	assert_int_equal(trace.memory[0].region_id, 5);
+	assert_int_equal(trace.memory[0].offset, 4096);
+	assert_int_equal(trace.memory[0].size, 2048);
+	assert_false(trace.memory[0].returned);
+	assert_int_equal(trace.memory[1].process, 2);
+	assert_true(trace.memory[1].returned);
 	assert_int_equal(trace.allocations, 1);
 	assert_int_equal(trace.peak_bytes, 1000);
-	assert_int_equal(trace.processes, 2);
+	assert_int_equal(trace.processes, 3);
 	assert_null(trace.settings[0]);
+	assert_null(trace.settings[2]);
 	assert_string_equal(trace.settings[1], "a:1,b:[1:2,3:4]");
 	assert_int_equal(trace.tag_count, 2);
 	assert_string_equal(trace.tags[0], "one");
@@ -181,7 +192,8 @@ static void damaged_recorded_trace(void **state)
 	static const char *const lines[] = {
 		"0 a 6 1 0", "0 a 6 1 0 1 1 1 1 1", "0 a 6 1 0 1 1 1 1 1 0 1",
 		"0 f 5", "0 f 5 1", "0 f 5 1 2 3", "0 af 5 1 2", "0 x 1 1 1 1",
-		"0 x 1 1 1 1 0 1", "0 y 1 1 1 1", "0 ", "# setting 1",
+		"0 x 1 1 1 1 0 1", "0 y 1 1 1 1", "0 g 1 1 1 1",
+		"0 g 1 1 1 1 1 1", "0 r 1 1 1 1", "0 gr 1 1 1 1 1", "0 ", "# setting 1",
 		"# setting x a:b", "# tag 1", "# tag 1 ", "# tag x a",
 	};
 	static const char good[] = RECORDED "0 a 5 1 0 1 1 1 1 1 0\n";
@@ -209,6 +221,10 @@ static void damaged_recorded_trace(void **state)
 	expect_error("line 3: no line before has the text of tag 4294967295");
 	write_text(RECORDED "0 x 5 1 0 1 0\n");
 	expect_error("line 2: processes are numbered from 1 to 1024");
+	write_text(RECORDED "0 g 1025 1 1 1 1\n");
+	expect_error("line 2: processes are numbered from 1 to 1024");
+	write_text(RECORDED "0 r 1 1 1 18446744073709551615 1\n");
+	expect_error("line 2: the memory ends beyond 2^64");
 	write_text(RECORDED "# setting 1025 a:b\n");
 	expect_error("line 2: processes are numbered from 1 to 1024");
 }

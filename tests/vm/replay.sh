@@ -3,7 +3,7 @@
 #
 # Runs in the guest. Replays the traces with the driver, on a VF with fill_first: with each block strategy on 8 slots, with
 # a cache, in one region that is nearly full, and on a device with several memories. Then records caches that take turns,
-# and replays them exactly. Prints TAP. `make -C tests/userlib vm` must have built the program.
+# and processes that do not, and replays them exactly. Prints TAP. `make -C tests/userlib vm` must have built the program.
 # usage: tests/vm/run.sh KIND --no-load -- tests/vm/replay.sh
 set -euo pipefail
 # shellcheck source=tests/lib.sh
@@ -64,21 +64,48 @@ policy() {
 	jq -e "$3" <<<"$json"
 }
 
-# same PROCESSES: records caches on an empty device, and finds the same addresses on another one, but not an altered one
-same() {
-	local dir json params=('fallback_sizes=16G max_regions=8' 'slots=8 memory=128G')
-	dir=$(mktemp -d)
-	reload "${params[@]}" && "$BUILD/tests/userlib/vm/recorded" "$1" 2000 '' "$dir" &&
-		flexmem record --output "$dir/whole.trace" "$dir"/*.json && reload "${params[@]}" || return 1
-	json=$(flexmem replay --json --exact "$dir/whole.trace") || { echo "$json" && return 1; }
-	jq -e --argjson processes "$1" '.difference == null and .events == 2000 and .processes == $processes' <<<"$json" ||
-		return 1
+recorded_on=('fallback_sizes=16G max_regions=8' 'slots=8 memory=128G')
+
+# exact PROVIDER EVENTS PROCESSES TRACE: replays a trace on an empty device, and finds all events, but not an altered one
+exact() {
+	local json altered=$4.altered
+	reload "${recorded_on[@]}" || return 1
+	json=$(flexmem replay --json --exact --provider "$1" "$4") || { echo "$json" && return 1; }
+	jq -e --argjson events "$2" --argjson processes "$3" \
+		'.difference == null and .events == $events and .processes == $processes' <<<"$json" || return 1
 	# The offset of allocation 300 is 128 bytes higher.
-	awk '$2 == "a" && $3 == 300 { $9 = sprintf("%.0f", $9 + 128) } { print }' "$dir/whole.trace" >"$dir/altered.trace"
-	reload "${params[@]}" || return 1
-	json=$(flexmem replay --json --exact "$dir/altered.trace") && { echo "$json" && return 1; }
-	jq -e --argjson line "$(awk '$2 == "a" && $3 == 300 { print NR }' "$dir/whole.trace")" '.difference.line == $line' \
-		<<<"$json" && rm -r "$dir"
+	awk '$2 == "a" && $3 == 300 { $9 = sprintf("%.0f", $9 + 128) } { print }' "$4" >"$altered"
+	reload "${recorded_on[@]}" || return 1
+	json=$(flexmem replay --json --exact --provider "$1" "$altered") && { echo "$json" && return 1; }
+	jq -e --argjson line "$(awk '$2 == "a" && $3 == 300 { print NR }' "$4")" '.difference.line == $line' <<<"$json"
+}
+
+# same PROCESSES: records caches that take turns on an empty device, and finds the same addresses on another one
+same() {
+	local dir provider
+	dir=$(mktemp -d)
+	reload "${recorded_on[@]}" && "$BUILD/tests/userlib/vm/recorded" "$1" 2000 '' "$dir" &&
+		flexmem record --output "$dir/whole.trace" "$dir"/*.json || return 1
+	for provider in device recorded; do
+		exact "$provider" 2000 "$1" "$dir/whole.trace" || return 1
+	done
+	rm -r "$dir"
+}
+
+# at_once: records three processes that the driver serves at the same time
+at_once() {
+	local dir pids=() seed
+	dir=$(mktemp -d)
+	reload "${recorded_on[@]}" || return 1
+	for seed in 1 2 3; do
+		mkdir "$dir/$seed"
+		"$BUILD/tests/userlib/vm/recorded" 1 700 '' "$dir/$seed" "$seed" &
+		pids+=($!)
+	done
+	for seed in "${pids[@]}"; do
+		wait "$seed" || return 1
+	done
+	flexmem record --output "$dir/whole.trace" "$dir"/*/1.json && exact recorded 2100 3 "$dir/whole.trace" && rm -r "$dir"
 }
 
 exec 3>&1
@@ -112,4 +139,5 @@ tap 'azure-conv-kv-layers, interleaved: a slot is missing' policy interleave:hbm
 for processes in 1 3; do
 	tap "$processes recorded, and the same addresses in a replay" same "$processes"
 done
+tap 'three processes at the same time recorded, and the same events in a replay' at_once
 tap_end

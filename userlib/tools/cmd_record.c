@@ -2,6 +2,11 @@
 /*
  * flexmem record: makes a trace of the histories of caches, one of each process,
  * that 'flexmem replay --exact' compares with another run.
+ *
+ * The order of the events of one process is certain, that of several is only that of
+ * their times. The driver serves calls at the same time, and each takes a while, so
+ * where it has put memory does not follow from the order. So the trace has what
+ * the driver gave to each cache, and what it got back.
  */
 #include "render.h"
 #include "tool.h"
@@ -18,12 +23,17 @@
 
 #define NONE UINT32_MAX
 
-/* An allocation, a free, or an allocation that failed. @process counts from 0. */
+/*
+ * An allocation, a free, or an allocation that failed; or memory that the driver
+ * gave or got back. @process counts from 0.
+ */
 struct event {
 	enum {
 		EVENT_ALLOC,
 		EVENT_FREE,
 		EVENT_FAILED,
+		EVENT_GIVEN,
+		EVENT_RETURNED,
 	} kind;
 	uint32_t process;
 	uint32_t allocation;
@@ -54,6 +64,7 @@ struct record {
 	size_t room;
 	uint32_t allocations;
 	uint64_t segments; /* bytes that came less those that went, in a history */
+	size_t memories; /* events of memory that the driver gave or got back */
 	uint64_t live;
 	uint64_t failed;
 	char error[PATH_MAX + 300];
@@ -114,25 +125,54 @@ static uint32_t number_of_tag(struct record *record, const json_t *event)
 	return (uint32_t)json_object_size(record->tags);
 }
 
-/* Whether an event is of a segment, and counts the bytes of the segments. */
-static bool count_segment(struct record *record, const char *action,
-			  const json_t *json)
+/* Whether the event has a place, which it notes. */
+static bool need_place(struct record *record, const json_t *json, size_t index,
+		       struct event *event)
 {
-	uint64_t size = (uint64_t)json_integer_value(json_object_get(json, "size"));
+	return need(record, json, index, "addr", &event->address) &&
+	       need(record, json, index, "size", &event->size) &&
+	       need(record, json, index, "region_id", &event->region_id) &&
+	       need(record, json, index, "offset", &event->offset);
+}
 
-	if (!strcmp(action, "segment_alloc") || !strcmp(action, "segment_map"))
-		record->segments += size;
-	else if (!strcmp(action, "segment_free") || !strcmp(action, "segment_unmap"))
-		record->segments -= size;
-	else
+/* Adds what the driver gave or got back, and counts the bytes of the segments. */
+static bool add_memory(struct record *record, const json_t *json, size_t index,
+		       struct event *event)
+{
+	if (!need_place(record, json, index, event))
 		return false;
+	if (event->kind == EVENT_GIVEN)
+		record->segments += event->size;
+	else
+		record->segments -= event->size;
+	record->memories++;
+	add_event(record, event);
 	return true;
 }
 
-/*
- * Memory can be used again from free_completed on, not from free_requested on.
- * Segments are left out, because a replay makes its own.
- */
+static bool find_kind(const char *action, struct event *event)
+{
+	static const struct { const char *action; int kind; } kinds[] = {
+		{ "alloc", EVENT_ALLOC },
+		{ "free_completed", EVENT_FREE },
+		{ "oom", EVENT_FAILED },
+		{ "segment_alloc", EVENT_GIVEN },
+		{ "segment_map", EVENT_GIVEN },
+		{ "segment_free", EVENT_RETURNED },
+		{ "segment_unmap", EVENT_RETURNED },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!strcmp(action, kinds[i].action)) {
+			event->kind = kinds[i].kind;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Memory can be used again from free_completed on, not from free_requested on. */
 static bool add_entry(struct record *record, const json_t *json, size_t index,
 		       struct event *event)
 {
@@ -142,16 +182,10 @@ static bool add_entry(struct record *record, const json_t *json, size_t index,
 	if (!action)
 		return fail(record, "entry %zu of its history has no 'action'",
 			    index + 1);
-	if (count_segment(record, action, json))
+	if (!find_kind(action, event))
 		return true;
-	if (!strcmp(action, "alloc"))
-		event->kind = EVENT_ALLOC;
-	else if (!strcmp(action, "free_completed"))
-		event->kind = EVENT_FREE;
-	else if (!strcmp(action, "oom"))
-		event->kind = EVENT_FAILED;
-	else
-		return true;
+	if (event->kind == EVENT_GIVEN || event->kind == EVENT_RETURNED)
+		return add_memory(record, json, index, event);
 	if (!need(record, json, index, "requested_size", &event->bytes) ||
 	    !need(record, json, index, "stream", &event->stream) ||
 	    !need(record, json, index, "pool", &pool))
@@ -160,10 +194,7 @@ static bool add_entry(struct record *record, const json_t *json, size_t index,
 		return fail(record, "entry %zu of its history is in private pool %" PRIu64 "; a replay has none",
 			    index + 1, pool);
 	if (event->kind != EVENT_FAILED &&
-	    (!need(record, json, index, "addr", &event->address) ||
-	     !need(record, json, index, "size", &event->size) ||
-	     !need(record, json, index, "region_id", &event->region_id) ||
-	     !need(record, json, index, "offset", &event->offset)))
+	    !need_place(record, json, index, event))
 		return false;
 	if (event->kind != EVENT_FREE)
 		event->tag = number_of_tag(record, json);
@@ -362,10 +393,10 @@ static bool find_pairs(struct record *record, uint64_t *live)
 	for (i = 0; i < record->count; i++) {
 		event = &record->events[i];
 		event->allocation = NONE;
-		if (event->kind == EVENT_FAILED) {
+		if (event->kind == EVENT_FAILED)
 			record->failed++;
+		if (event->kind != EVENT_ALLOC && event->kind != EVENT_FREE)
 			continue;
-		}
 		if (event->kind == EVENT_ALLOC) {
 			event->allocation = record->allocations++;
 			live[event->process]++;
@@ -520,6 +551,14 @@ static void write_events(const struct record *record, gzFile file)
 				 event->stream, event->process + 1,
 				 event->number, event->tag);
 			break;
+		case EVENT_GIVEN:
+		case EVENT_RETURNED:
+			gzprintf(file, "%c %" PRIu32 " %" PRIu64 " %" PRIu64
+				 " %" PRIu64 " %" PRIu64 "\n",
+				 event->kind == EVENT_GIVEN ? 'g' : 'r',
+				 event->process + 1, event->number,
+				 event->region_id, event->offset, event->size);
+			break;
 		}
 	}
 	progress_end(&progress);
@@ -548,7 +587,7 @@ static void print_summary(const struct record *record)
 	char *name = escaped_text(record->output);
 
 	printf("%s: %zu events of %" PRIu32 " process%s, %" PRIu32 " allocations, %" PRIu64 " live at the end, %" PRIu64 " failed\n",
-	       name, record->count, record->processes,
+	       name, record->count - record->memories, record->processes,
 	       record->processes == 1 ? "" : "es", record->allocations,
 	       record->live, record->failed);
 	free(name);
@@ -560,7 +599,8 @@ static json_t *summary_json(const struct record *record)
 
 	json_add(object, "output", json_text(record->output));
 	json_add(object, "processes", json_number(record->processes));
-	json_add(object, "events", json_number(record->count));
+	json_add(object, "events",
+		 json_number(record->count - record->memories));
 	json_add(object, "allocations", json_number(record->allocations));
 	json_add(object, "live_at_end", json_number(record->live));
 	json_add(object, "failures", json_number(record->failed));

@@ -25,6 +25,7 @@ struct replay_options {
 	const char *configuration;
 	const char *provider;
 	uint64_t flat_bytes;
+	bool recorded;
 };
 
 static const char *base_name(const char *path)
@@ -38,6 +39,9 @@ static bool parse_provider(struct replay_options *options, const char *text)
 {
 	options->provider = text;
 	options->flat_bytes = 0;
+	options->recorded = !strcmp(text, "recorded");
+	if (options->recorded)
+		return true;
 	if (!strcmp(text, "device"))
 		return true;
 	if (strncmp(text, "flat", 4))
@@ -115,6 +119,8 @@ static bool check_options(struct tool *tool,
 		usage_error(tool, "--config and --provider need --cache or --exact");
 		return false;
 	}
+	if (options->recorded && !options->exact)
+		wrong = "--provider recorded needs --exact";
 	if (options->exact &&
 	    (options->trim || options->strategy || options->order ||
 	     options->keep_going))
@@ -163,6 +169,8 @@ static bool replay_arguments(struct tool *tool, int argc, char **argv,
 		usage_error(tool, "at least one FILE is needed");
 		return false;
 	}
+	if (options->exact && !options->provider)
+		options->recorded = true;
 	return check_options(tool, options);
 }
 
@@ -241,7 +249,7 @@ static void drive(struct tool *tool, struct report *report,
 		fail(report, err, options->cache ? "cache" : "regions");
 }
 
-/* Each process of the trace opens the device by itself. */
+/* With the device as provider, each process of the trace opens it by itself. */
 static void drive_exactly(struct tool *tool, struct report *report,
 			  const struct replay_options *options,
 			  const struct trace *trace)
@@ -255,7 +263,7 @@ static void drive_exactly(struct tool *tool, struct report *report,
 			 "the trace has no addresses; 'flexmem record' makes one that has");
 		return;
 	}
-	if (!options->flat_bytes) {
+	if (!options->flat_bytes && !options->recorded) {
 		report->error = tool_try_open(tool, report->text);
 		flexmem_device_close(tool->device);
 		tool->device = NULL;
@@ -279,6 +287,7 @@ static void one_file(struct tool *tool, struct report *report,
 	report->cached = options->cache;
 	report->is_exact = options->exact;
 	report->provider.flat_bytes = options->flat_bytes;
+	report->provider.recorded = options->recorded;
 	report->error = trace_read(&trace, report->file, report->text);
 	if (report->error)
 		return;

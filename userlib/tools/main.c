@@ -179,9 +179,11 @@ static const struct command commands[] = {
 	  "                                      stop at the first event that differs\n"
 	  "  --config STRING                     its settings (default: the\n"
 	  "                                      environment's)\n"
-	  "  --provider device|flat[:SIZE]       where it has its memory: the device\n"
-	  "                                      (default), or an address space without\n"
-	  "                                      memory (64G), which needs no device",
+	  "  --provider device|flat[:SIZE]|recorded\n"
+	  "                                      where it has its memory: the device\n"
+	  "                                      (default), an address space without\n"
+	  "                                      memory (64G), or with --exact where the\n"
+	  "                                      driver put it then (default)",
 	  SHELL_NOT, cmd_replay },
 	{ "record", "SNAPSHOT... [--output FILE]", "make an exact trace of a history",
 	  "Write a trace for 'flexmem replay --exact', with addresses and failures. Each\n"

@@ -114,13 +114,15 @@ double replay_device_fragmentation(const struct replay_device *result);
 void replay_device_free(struct replay_device *result);
 
 /*
- * @flat_bytes: the size of a flat address space; 0: uses the device. @note: called
+ * @flat_bytes: the size of a flat address space; 0: uses the device. @recorded, in
+ * an exact replay: uses neither, but the answers of the driver in the trace. @note: called
  * after each event that succeeded, with what an allocation got, and with NULL for a
  * free; may be NULL.
  */
 struct replay_provider {
 	struct flexmem_device *device;
 	uint64_t flat_bytes;
+	bool recorded;
 	void (*note)(void *user, const struct trace_event *event,
 		     const struct flexmem_cache_allocation *made);
 	void *user;
@@ -184,10 +186,11 @@ struct replay_exact {
 /*
  * Carries out @trace, which was recorded, up to the first event that differs: an
  * allocation that is at another place, of another size, or fails only in one of
- * both. Each process of the trace gets a cache of its own, with @configuration,
- * or if that is NULL with the recorded settings; and an open file of the device
- * @path or, if @provider has flat bytes, an address space. Returns 0, or a negative
- * errno if a device or cache could not be made.
+ * both; and with the answers of the driver in the trace, whose cache gets or returns
+ * other memory. Each process of the trace gets a cache of its own, with @configuration,
+ * or if that is NULL with the recorded settings; and what @provider says, or an open
+ * file of the device @path. Returns 0, or a negative errno if a device or cache could
+ * not be made.
  */
 int replay_exact(struct replay_exact *result,
 		 const struct replay_provider *provider, const char *path,

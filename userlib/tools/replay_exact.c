@@ -4,6 +4,7 @@
  * with the recorded one.
  */
 #include "replay.h"
+#include "replay_given.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -12,18 +13,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LAST UINT64_MAX
+
 /* What stands for one process of the trace. */
 struct process {
+	struct given given;
 	struct flexmem_device *device;
 	struct flexmem_cache_flat *flat;
 	struct flexmem_cache *cache;
 };
 
+/* @until: for each event the number of the next one of its process, or LAST. */
 struct run {
 	struct replay_exact *result;
 	const struct trace *trace;
 	struct process *processes;
 	void **tokens;
+	uint64_t *until;
 };
 
 static bool differ(struct run *run, const char *format, ...)
@@ -64,9 +70,23 @@ static bool same_place(struct run *run, const struct trace_exact *exact,
 		      made->size);
 }
 
-static bool one_alloc(struct run *run, const struct trace_event *event,
-		      const struct trace_exact *exact)
+/* Whether the cache has got and returned what it had then. */
+static bool as_given(struct run *run, size_t number)
 {
+	const struct trace_exact *exact = &run->trace->exact[number];
+	struct given *given = &run->processes[exact->process].given;
+
+	/* Without @given->trace the cache has another provider. */
+	return !given->trace ||
+	       given_check(given, run->until[number] == LAST ?
+			   LAST : exact->number) ||
+	       differ(run, "%s", given->text);
+}
+
+static bool one_alloc(struct run *run, size_t number)
+{
+	const struct trace_event *event = &run->trace->events[number];
+	const struct trace_exact *exact = &run->trace->exact[number];
 	const struct flexmem_cache_request request = {
 		.bytes = event->bytes,
 		.stream = event->stream,
@@ -78,6 +98,8 @@ static bool one_alloc(struct run *run, const struct trace_event *event,
 	err = flexmem_cache_alloc_request(run->processes[exact->process].cache,
 					  &request, sizeof(request), &made,
 					  sizeof(made));
+	if (!as_given(run, number))
+		return false;
 	if (exact->fails)
 		return err == -ENOMEM ? true :
 		       err ? differ(run, "recorded that memory is lacking; here it fails otherwise: %s",
@@ -97,12 +119,16 @@ static bool one_event(struct run *run, size_t number)
 	char text[TOOL_TEXT_MAX];
 	int err;
 
+	given_begin(&run->processes[exact->process].given, exact->number,
+		    run->until[number]);
 	if (!event->is_free)
-		return one_alloc(run, event, exact);
+		return one_alloc(run, number);
 	err = flexmem_cache_free(run->processes[exact->process].cache,
 				 run->tokens[event->allocation]);
-	return !err || differ(run, "recorded that it succeeds; here it fails: %s",
+	if (err)
+		return differ(run, "recorded that it succeeds; here it fails: %s",
 			      why(err, NULL, text));
+	return as_given(run, number);
 }
 
 static void print_log(enum flexmem_log_level level, const char *text,
@@ -116,8 +142,8 @@ static void print_log(enum flexmem_log_level level, const char *text,
 	free(escaped);
 }
 
-static int begin_process(struct process *process,
-			 const struct replay_provider *provider,
+static int begin_process(struct process *process, const struct trace *trace,
+			 uint32_t number, const struct replay_provider *provider,
 			 const char *path, const char *configuration)
 {
 	struct flexmem_cache_options options = {
@@ -126,12 +152,15 @@ static int begin_process(struct process *process,
 		.level = FLEXMEM_LOG_WARNING,
 	};
 	struct flexmem_cache_provider source;
-	int err;
+	int err = 0;
 
-	if (provider->flat_bytes) {
+	if (provider->recorded)
+		given_init(&process->given, trace, number, &source);
+	else if (provider->flat_bytes)
 		err = flexmem_cache_flat_create(&process->flat,
 						provider->flat_bytes, &source,
 						sizeof(source));
+	if (provider->recorded || provider->flat_bytes) {
 		options.provider = &source;
 		options.provider_size = sizeof(source);
 	} else {
@@ -144,9 +173,27 @@ static int begin_process(struct process *process,
 
 static void end_process(struct process *process)
 {
+	process->given.ends = true;
 	flexmem_cache_destroy(process->cache);
+	given_end(&process->given);
 	flexmem_cache_flat_destroy(process->flat);
 	flexmem_device_close(process->device);
+}
+
+/* The numbers that end the events, from the last one on. */
+static uint64_t *ends_of(const struct trace *trace)
+{
+	uint64_t *until = grow(NULL, trace->count, sizeof(*until));
+	uint64_t *next = grow(NULL, trace->processes, sizeof(*next));
+	size_t i;
+
+	memset(next, 0xff, trace->processes * sizeof(*next)); /* LAST */
+	for (i = trace->count; i--;) {
+		until[i] = next[trace->exact[i].process];
+		next[trace->exact[i].process] = trace->exact[i].number;
+	}
+	free(next);
+	return until;
 }
 
 static void carry_out(struct run *run, struct progress *progress)
@@ -183,16 +230,19 @@ int replay_exact(struct replay_exact *result,
 	run.tokens = grow(NULL, trace->allocations, sizeof(*run.tokens));
 	run.processes = grow(NULL, trace->processes, sizeof(*run.processes));
 	memset(run.processes, 0, trace->processes * sizeof(*run.processes));
+	run.until = ends_of(trace);
 	for (begun = 0; begun < trace->processes && !err; begun++) {
 		/* Never NULL, which has the settings of the environment. */
 		recorded = trace->settings[begun] ? trace->settings[begun] : "";
-		err = begin_process(&run.processes[begun], provider, path,
+		err = begin_process(&run.processes[begun], trace, begun,
+				    provider, path,
 				    configuration ? configuration : recorded);
 	}
 	if (!err)
 		carry_out(&run, progress);
 	while (begun--)
 		end_process(&run.processes[begun]);
+	free(run.until);
 	free(run.processes);
 	free(run.tokens);
 	return err;

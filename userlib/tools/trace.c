@@ -9,6 +9,8 @@
  *   TIME a ID BYTES STREAM PROCESS NUMBER REGION OFFSET SIZE TAG
  *   TIME f ID PROCESS NUMBER
  *   TIME x BYTES STREAM PROCESS NUMBER TAG      an allocation that failed
+ *   TIME g PROCESS NUMBER REGION OFFSET SIZE    memory that the driver gave
+ *   TIME r PROCESS NUMBER REGION OFFSET SIZE    memory that was returned to it
  *   # setting PROCESS KEY:VALUE
  *   # tag NUMBER TEXT
  */
@@ -52,6 +54,7 @@ struct reader {
 	struct trace *trace;
 	bool recorded;
 	size_t room;
+	size_t memory_room;
 
 	struct live *live;
 	size_t live_room;
@@ -402,6 +405,33 @@ static bool add_failed(struct reader *reader, const uint64_t *numbers)
 	return note_exact(reader, numbers + 2, &more);
 }
 
+static bool add_memory(struct reader *reader, const uint64_t *numbers,
+		       bool returned)
+{
+	struct trace *trace = reader->trace;
+
+	if (!need_process(reader, numbers[0]))
+		return false;
+	if (numbers[3] + numbers[4] < numbers[3])
+		return fail(reader, "the memory ends beyond 2^64");
+	if (trace->memory_count == reader->memory_room) {
+		reader->memory_room = reader->memory_room ?
+				      2 * reader->memory_room : 1024;
+		trace->memory = grow(trace->memory, reader->memory_room,
+				     sizeof(*trace->memory));
+	}
+	trace->memory[trace->memory_count++] = (struct trace_memory){
+		.line = reader->line_number,
+		.process = (uint32_t)numbers[0] - 1,
+		.number = numbers[1],
+		.region_id = numbers[2],
+		.offset = numbers[3],
+		.size = numbers[4],
+		.returned = returned,
+	};
+	return true;
+}
+
 /* Takes @count numbers, each after a space, and the end of the line. */
 static bool take_numbers(const struct reader *reader, const char *at,
 			 uint64_t *numbers, unsigned int count)
@@ -446,6 +476,9 @@ static bool parse_event(struct reader *reader)
 		       (!recorded || note_free(reader, n + 1));
 	if (kind == 'x' && recorded && take_numbers(reader, at, n, 5))
 		return add_failed(reader, n);
+	if ((kind == 'g' || kind == 'r') && recorded &&
+	    take_numbers(reader, at, n, 5))
+		return add_memory(reader, n, kind == 'r');
 	return malformed(reader);
 }
 
@@ -620,6 +653,7 @@ void trace_free(struct trace *trace)
 		free(trace->tags[i]);
 	free(trace->tags);
 	free(trace->exact);
+	free(trace->memory);
 	free(trace->events);
 	memset(trace, 0, sizeof(*trace));
 }

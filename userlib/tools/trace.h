@@ -39,9 +39,24 @@ struct trace_exact {
 };
 
 /*
+ * Memory that the cache of a process has got from the driver or has @returned, in
+ * a recorded trace: a segment, or the end of one. The rest as in struct trace_exact.
+ */
+struct trace_memory {
+	uint64_t line;
+	uint64_t number;
+	uint64_t region_id;
+	uint64_t offset;
+	uint64_t size;
+	uint32_t process;
+	bool returned;
+};
+
+/*
  * A trace in memory. @exact is NULL, or has an entry for each event; then
  * @settings has the settings of each process's cache, as KEY:VALUE,... and @tags the
- * tags in the order of their numbers, escaped as with fmlib_escape().
+ * tags in the order of their numbers, escaped as with fmlib_escape(). @memory is no
+ * event, and in the order of the file.
  * @peak_bytes is the largest sum of requested bytes that are
  * live, and @peak_event the first event that leads to it. Both are not valid if
  * @allocations is 0.
@@ -50,6 +65,8 @@ struct trace {
 	struct trace_event *events;
 	struct trace_exact *exact;
 	size_t count;
+	struct trace_memory *memory;
+	size_t memory_count;
 	char **settings;
 	char **tags;
 	uint32_t processes;
