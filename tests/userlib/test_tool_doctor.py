@@ -62,6 +62,12 @@ class Host:
         for at, one in enumerate(found["findings"]):
             about = one["about"] + ": " if one["about"] else ""
             assert lines[2 * at:2 * at + 2] == [f"{one['severity']}: {about}{one['text']}", "  " + one["remedy"]], lines
+        if found["findings"]:
+            count = {kind: sum(one["severity"] == kind for one in found["findings"]) for kind in ("error", "warning")}
+        else:
+            count = {"function": found["checked_functions"]}
+        counts = ", ".join(f"{number} {name}{'' if number == 1 else 's'}" for name, number in count.items())
+        assert lines[-1] == ("" if found["findings"] else "nothing is wrong; ") + counts, lines
         self.findings = found["findings"]
         names = [one["name"] for one in found["findings"]]
         seen.update(names)
@@ -76,7 +82,7 @@ class Host:
 def nothing_is_wrong():
     with Host() as host:
         assert host.names() == [] and host.names(FAKE_SECOND=1) == [] and host.names(FAKE_VERSION="0.3.7") == []
-        assert good("doctor", **host.env) == "nothing is wrong; 1 functions\n"
+        assert good("doctor", **host.env) == "nothing is wrong; 1 function\n"
         assert run("doctor", "x")[0] == run("doctor", "--device", "VF")[0] == 2
 
 

@@ -38,7 +38,9 @@ void doctor_find(struct doctor *doctor, enum severity severity,
 
 static enum tool_status report(struct doctor *doctor)
 {
-	const bool good = !doctor->count[DOCTOR_ERROR];
+	const size_t errors = doctor->count[DOCTOR_ERROR];
+	const size_t warnings = doctor->count[DOCTOR_WARNING];
+	const bool good = !errors;
 	json_t *object;
 
 	if (doctor->tool->json) {
@@ -48,12 +50,13 @@ static enum tool_status report(struct doctor *doctor)
 			 json_number(doctor->functions));
 		json_add(object, "findings", doctor->findings);
 		json_print(doctor->tool, object);
-	} else if (!good || doctor->count[DOCTOR_WARNING]) {
-		printf("%zu errors, %zu warnings\n",
-		       doctor->count[DOCTOR_ERROR],
-		       doctor->count[DOCTOR_WARNING]);
+	} else if (errors || warnings) {
+		printf("%zu error%s, %zu warning%s\n",
+		       errors, errors == 1 ? "" : "s",
+		       warnings, warnings == 1 ? "" : "s");
 	} else {
-		printf("nothing is wrong; %zu functions\n", doctor->functions);
+		printf("nothing is wrong; %zu function%s\n", doctor->functions,
+		       doctor->functions == 1 ? "" : "s");
 	}
 	return good ? TOOL_OK : TOOL_FAILED;
 }
