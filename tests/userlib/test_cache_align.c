@@ -110,18 +110,17 @@ static void at_the_start(void **state)
 
 /*
  * With an alignment that does not divide the step, a device would round each step up.
- * So the new segment is fixed. It has at least what the request needs, even when just
- * enough is left.
+ * So the new segment is fixed.
  */
 static void of_a_new_segment(void **state)
 {
 	struct flexmem_cache *cache = mock_cache("expandable_segments:True");
 	uint64_t released;
-	void *small;
+	void *other;
 	void *token;
 
 	(void)state;
-	take_at(cache, 512, 0, 2 * MIB, &small);
+	take_at(cache, 512, 0, 2 * MIB, &token);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 2 * MIB);
 	take(cache, 3 * MIB, 0);
 	assert_int_equal(mock.grows, 1);
@@ -130,9 +129,12 @@ static void of_a_new_segment(void **state)
 	cache = mock_cache("expandable_segments:True");
 	take_at(cache, 512, 0, 64 * MIB, &token);
 	assert_int_equal(figures(cache).reserved_bytes[0].current, 64 * MIB);
+	other = take(cache, 70 * MIB, 0);
+	assert_int_equal(mock.grows, 1);
+	give(cache, other);
 	give(cache, token);
 	assert_int_equal(flexmem_cache_empty(cache, &released), 0);
-	assert_int_equal(released, 64 * MIB);
+	assert_int_equal(released, (64 + 70) * MIB);
 	flexmem_cache_destroy(cache);
 }
 
@@ -189,6 +191,42 @@ static void without_a_split(void **state)
 	give(cache, token);
 	give(cache, before);
 	flexmem_cache_destroy(cache);
+}
+
+/*
+ * The segment of a small request with a large alignment is above max_split_size_mb,
+ * and serves the next request of the kind, but no smaller one.
+ */
+static void of_an_oversize_segment(void **state)
+{
+	static const struct { uint64_t bytes, alignment; } kinds[] = {
+		{ 4 * MIB, 64 * MIB }, { 30 * MIB, 64 * MIB },
+		{ 26 * MIB, 4 * MIB },
+	};
+	struct flexmem_cache *cache;
+	uint64_t reserved;
+	void *token;
+	size_t i;
+	int turn;
+
+	(void)state;
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		cache = mock_cache("max_split_size_mb:20");
+		take_at(cache, kinds[i].bytes, 0, kinds[i].alignment, &token);
+		reserved = figures(cache).reserved_bytes[0].current;
+		for (turn = 0; turn < 3; turn++) {
+			give(cache, token);
+			take_at(cache, kinds[i].bytes, 0, kinds[i].alignment,
+				&token);
+			assert_int_equal(figures(cache).reserved_bytes[0].current,
+					 reserved);
+		}
+		give(cache, token);
+		take(cache, 4 * MIB, 0);
+		assert_int_equal(figures(cache).reserved_bytes[0].current,
+				 reserved + 4 * MIB);
+		flexmem_cache_destroy(cache);
+	}
 }
 
 static void in_a_pool_without_splits(void **state)
@@ -252,6 +290,7 @@ int main(void)
 		CACHE_TEST(of_a_new_segment),
 		CACHE_TEST(in_work_of_others),
 		CACHE_TEST(without_a_split),
+		CACHE_TEST(of_an_oversize_segment),
 		CACHE_TEST(in_a_pool_without_splits),
 		CACHE_TEST(refused),
 	};

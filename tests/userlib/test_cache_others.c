@@ -70,6 +70,22 @@ static int64_t failure_ms(struct flexmem_cache *cache, uint64_t bytes)
 	return (now_ns - began) / MS;
 }
 
+static int64_t aligned_failure_ms(struct flexmem_cache *cache, uint64_t bytes,
+				  uint64_t alignment)
+{
+	const struct flexmem_cache_request request = {
+		.bytes = bytes,
+		.alignment = alignment,
+	};
+	struct flexmem_cache_allocation made;
+	int64_t began = now_ns;
+
+	assert_int_equal(flexmem_cache_alloc_request(cache, &request,
+						     sizeof(request), &made,
+						     sizeof(made)), -ENOMEM);
+	return (now_ns - began) / MS;
+}
+
 /* Other processes have 1 GiB. The provider refuses for @reason. */
 static struct flexmem_cache *beside_others(const char *configuration,
 					   struct flexmem_failure reason)
@@ -184,6 +200,9 @@ static void the_request_counts(void **state)
 	mock.total = 15 * MIB;
 	/* A request of 9 MiB would have a segment of 20 MiB. */
 	assert_int_equal(failure_ms(cache, 9 * MIB), WHOLE_MS);
+	/* A device gives a multiple of the alignment. */
+	assert_int_equal(aligned_failure_ms(cache, MIB, 8 * MIB), WHOLE_MS);
+	assert_int_equal(aligned_failure_ms(cache, MIB, 16 * MIB), 0);
 	flexmem_cache_destroy(cache);
 	cache = beside_others("expandable_segments:True", slots);
 	mock.total = 15 * MIB;

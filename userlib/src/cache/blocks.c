@@ -109,7 +109,8 @@ void fmlib_piece_remove(struct flexmem_cache *cache, struct fmlib_piece *piece)
 /*
  * The oversize rule: outside of the small pool, a piece of max_split_size_mb
  * and above serves a request only if the request has that size too, and is at
- * most config.slack smaller than the piece.
+ * most config.slack smaller than the piece. A whole segment also serves a request for
+ * which the cache would get another one as large, because of its alignment.
  */
 static bool fits_oversize_rule(const struct flexmem_cache *cache,
 			       const struct fmlib_want *want,
@@ -119,8 +120,11 @@ static bool fits_oversize_rule(const struct flexmem_cache *cache,
 
 	if (want->kind == FLEXMEM_CACHE_SMALL || piece->size < max_split)
 		return true;
-	return want->size >= max_split &&
-	       piece->size - want->size <= cache->config.slack;
+	if (want->size >= max_split &&
+	    piece->size - want->size <= cache->config.slack)
+		return true;
+	return want->mask && is_alone(piece) &&
+	       piece->size <= fmlib_size_segment(cache, want);
 }
 
 static uint64_t cut(const struct flexmem_cache *cache,

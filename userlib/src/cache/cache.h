@@ -753,5 +753,7 @@ bool fmlib_size_begins_growing(const struct flexmem_cache *cache,
 /* The bytes of a new segment: what a device would round them up to. */
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want);
+/* The bytes of the smallest segment that can serve the request. */
+uint64_t fmlib_size_least(const struct fmlib_want *want);
 
 #endif /* FMLIB_CACHE_H */

@@ -60,8 +60,8 @@ static bool others_could_help(const struct flexmem_cache *cache,
 	const struct flexmem_cache_provider *provider = want->pool->provider;
 	const struct flexmem_failure *device = &want->failure->device;
 	uint64_t own = fmlib_reserved_on(cache, provider);
-	/* A segment can be as small as the request. */
-	uint64_t bytes = want->size;
+	/* The least that a new segment can have. */
+	uint64_t bytes = fmlib_size_least(want);
 
 	/* Without an error the cache's own fraction forbade to ask. */
 	if (!want->failure->error || !provider->pressure_fd)

@@ -4,7 +4,6 @@
 
 #define MIB_SHIFT 20
 
-/* A device rounds the length of an allocation up to a larger alignment. */
 #define LARGEST_SMALL_ALIGNMENT 4096
 
 uint64_t fmlib_round_up(uint64_t size, uint64_t unit)
@@ -56,6 +55,13 @@ bool fmlib_size_begins_growing(const struct flexmem_cache *cache,
 	       !(cache->profile.growing_step & want->mask);
 }
 
+/* A device rounds the length of an allocation up to a larger alignment. */
+static uint64_t round_to_alignment(const struct fmlib_want *want, uint64_t size)
+{
+	return want->mask < LARGEST_SMALL_ALIGNMENT ? size :
+	       fmlib_round_up(size, want->mask + 1);
+}
+
 /* Without the alignment. */
 static uint64_t segment_size(const struct flexmem_cache *cache,
 			     const struct fmlib_want *want)
@@ -86,8 +92,10 @@ static uint64_t segment_size(const struct flexmem_cache *cache,
 uint64_t fmlib_size_segment(const struct flexmem_cache *cache,
 			    const struct fmlib_want *want)
 {
-	uint64_t size = segment_size(cache, want);
+	return round_to_alignment(want, segment_size(cache, want));
+}
 
-	return want->mask < LARGEST_SMALL_ALIGNMENT ? size :
-	       fmlib_round_up(size, want->mask + 1);
+uint64_t fmlib_size_least(const struct fmlib_want *want)
+{
+	return round_to_alignment(want, want->size);
 }
