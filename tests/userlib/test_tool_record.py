@@ -48,7 +48,8 @@ def memory_lines(lines):
 @test
 def one_process_and_three():
     for processes in (1, 3):
-        for configuration in ("", "expandable_segments:True", "max_split_size_mb:20,roundup_power2_divisions:4"):
+        for configuration in ("", "expandable_segments:True", "max_split_size_mb:20,roundup_power2_divisions:4",
+                              "expandable_segments:True,reuse:wait"):
             lines = recorded(processes, configuration)
             words = [lines[i].split() for i in event_lines(lines)]
             assert {word[1] for word in words} == {"a", "f", "x"}, words[:20]

@@ -167,8 +167,11 @@ static int begin_process(struct process *process, const struct trace *trace,
 		err = flexmem_device_open(&process->device, path);
 		options.device = process->device;
 	}
-	return err ? err : flexmem_cache_create(&process->cache, &options,
-						sizeof(options));
+	if (!err)
+		err = flexmem_cache_create(&process->cache, &options,
+					   sizeof(options));
+	/* The recorded cache had a history. Without one, a cache takes other ways. */
+	return err ? err : flexmem_cache_set_history(process->cache, 1);
 }
 
 static void end_process(struct process *process)
