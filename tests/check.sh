@@ -139,6 +139,11 @@ plan() {
   - here
   - no
   - the whole suite
+* - ``operate``
+  - the installed command, the commands of the units, the hook of containers
+  - 6.12
+  - no
+  - the whole suite: 1,000 commands, with kills at random
 * - ``library``
   - libflexmem and the command, over a simulated driver
   - here, under ASan and UBSan, and threads under TSan
@@ -450,6 +455,14 @@ cache_suite() {
 	[[ ! $long ]] || FLEXMEM_ACCEL=icount in_vm 6.12 --cpus 1 --no-load --timeout "$vm_timeout" -- tests/vm/failing.sh ||
 		status=$?
 	return "$status"
+}
+# What an operator uses, as `make install` installs it; at last 1,000 commands, with kills at random. Only in the long
+# runs, because the machine needs three minutes of processor time without these. `make check` has the suite library.
+operate_suite() {
+	local tree=$BUILD/operate
+	rm -rf "$tree"
+	quietly "$BUILD/log/operate" make -s -C userlib "O=$BUILD/userlib" "DESTDIR=$tree" prefix=/usr install || return 1
+	in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/operate.sh 125
 }
 replay_suite() { in_vm 6.12 --no-load --timeout "$vm_timeout" -- tests/vm/replay.sh; }
 in_vm() {
