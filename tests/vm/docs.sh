@@ -28,8 +28,11 @@ exec env "$@"
 END
 cat >"$bin/dpkg-query" <<'END'
 #!/usr/bin/env bash
-/usr/bin/dpkg-query "$@"
-printf 'install ok installed;%s \n' "linux-headers-$(uname -r)" pahole
+status=0
+/usr/bin/dpkg-query "$@" || status=$?
+# Of the list of all packages only: a question about one package gets the true answer.
+(($# > 3)) || printf 'install ok installed;%s \n' "linux-headers-$(uname -r)" pahole
+exit "$status"
 END
 # "make modules" does nothing, because the modules for this kernel exist. On an emulated machine make needs half a
 # minute to find that out, and an hour to build them. Loaded modules stay loaded, unless a block asks for others.
