@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Bounds: what one tenant has costs another tenant nothing. Counts the steps of
- * calls while a tenant has very many allocations behind a fence, and of an ALLOC
- * that fails with as many regions and holes as it may look at. Prints TAP.
+ * calls while a tenant has very many allocations behind a fence, of an ALLOC that
+ * fails with as many regions and holes as it may look at, and those with a spinlock
+ * held while very many files are open. Prints TAP.
+ *
+ * usage: bounds [-f]
+ *	-f	100,000 open files instead of 10,000
  */
 #include "shim/internal.h"
 
 #include <linux/dma-fence.h>
 
+#include "block/spare.h"
 #include "count.h"
 #include "ioctl.h"
 #include "world.h"
@@ -21,6 +26,11 @@
 #define UNIT SZ_64K		/* alignment of the ALLOC that fails */
 /* Of that ALLOC. Native code has a branch in each four or five instructions. */
 #define MOST_STEPS (STEPS_OF_A_BRANCH > 1 ? 100000 : 22000)
+
+#define FEW_FILES 100
+#define MANY_FILES 10000
+#define MOST_FILES 100000
+#define TIMES 2			/* most growth of the steps with a spinlock held */
 
 static unsigned int results, failures;
 
@@ -43,6 +53,7 @@ static void result(unsigned int before, const char *what)
 /* ---- a device that has as much memory as anyone asks for ---- */
 
 static u64 next_base;
+static u64 capacity = 1ull << 50;
 
 static int give(void *priv, u64 size, struct flexmem_memory *mem)
 {
@@ -76,7 +87,7 @@ static int quiesce(void *priv)
 
 static int say_capacity(void *priv, unsigned int domain, u64 *bytes)
 {
-	*bytes = 1ull << 50;
+	*bytes = capacity;
 	return 0;
 }
 
@@ -393,8 +404,160 @@ static void a_search_that_fails(void)
 	result(before, what);
 }
 
-int main(void)
+/* ---- many open files ---- */
+
+/*
+ * What @task does with a spinlock held: the most steps at one time, and the most
+ * readers that it wakes.
+ */
+static struct held {
+	struct task_struct *task;
+	unsigned long since;
+	unsigned long steps;
+	unsigned int now;
+	unsigned int woken;
+} held;
+
+static void note_spinlocks(bool is_held)
 {
+	if (current != held.task)
+		return;
+	if (is_held) {
+		held.since = steps;
+		held.now = 0;
+		return;
+	}
+	held.steps = max(held.steps, steps - held.since);
+	held.woken = max(held.woken, held.now);
+}
+
+static int count_wakeup(struct wait_queue_entry *entry, unsigned int mode,
+			int flags, void *key)
+{
+	held.now++;
+	return 0;
+}
+
+/**
+ * struct crowd - the most at one time with a spinlock held, while files are open
+ * @count: steps of the shrinker's count
+ * @shrink: steps of the shrinker
+ * @snapshot: steps of an administrator's SNAPSHOT
+ * @wake: steps when an event wakes the readers of all files
+ * @woken: readers that this wakes
+ */
+struct crowd {
+	unsigned long count;
+	unsigned long shrink;
+	unsigned long snapshot;
+	unsigned long wake;
+	unsigned long woken;
+};
+
+#define COUNT_HELD(call) ({						\
+	held = (struct held) { .task = current };			\
+	native_note_spinlocks = note_spinlocks;				\
+	call;								\
+	native_note_spinlocks = NULL;					\
+	held.steps;							\
+})
+
+static void snapshot(struct file *file, unsigned int nr)
+{
+	static struct flexmem_region_entry region[FLEXMEM_MAX_SLOTS];
+	static struct flexmem_owner_entry owner[MOST_FILES + 1];
+	struct flexmem_snapshot cmd = CMD(snapshot,
+		.region_entry_size = sizeof(region[0]),
+		.region_count = ARRAY_SIZE(region),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(owner[0]),
+		.owner_count = ARRAY_SIZE(owner),
+		.owners = (uintptr_t)owner);
+
+	MUST(!native_ioctl(file, FLEXMEM_IOCTL_SNAPSHOT, &cmd));
+	MUST(cmd.out_owner_count == nr + 1);
+}
+
+/* Fills all memory. Each file gets an event. */
+static void fill_all(struct file *file)
+{
+	MUST(allocate(file, SZ_64M));
+	native_time_advance(msecs_to_jiffies(FLEXMEM_EVENT_MS));
+	native_settle_work();
+}
+
+static struct crowd count_among(unsigned int nr)
+{
+	static struct wait_queue_entry reader[MOST_FILES];
+	static struct file *file[MOST_FILES];
+	struct flexmem_listener *listener;
+	struct crowd most;
+	unsigned int i;
+
+	capacity = SZ_64M;
+	begin("64M");
+	for (i = 0; i < nr; i++) {
+		file[i] = open_node();
+		/* Leaves objects in its stock. */
+		release(file[i], allocate(file[i], 128));
+		listener = &client_of(file[i])->listener;
+		init_waitqueue_func_entry(&reader[i], count_wakeup);
+		add_wait_queue(&listener->readers, &reader[i]);
+	}
+	most.snapshot = COUNT_HELD(snapshot(file[0], nr));
+	most.count = COUNT_HELD(MUST(flexmem_stock_count() >= nr));
+	most.shrink = COUNT_HELD(MUST(flexmem_stock_shrink(ULONG_MAX) >= nr));
+	MUST(!flexmem_stock_count());
+	fill_all(file[0]);
+	/* The worker has called this, too. No file has read the event yet. */
+	most.wake = COUNT_HELD(flexmem_pressure_wake(&fdev->table.accounts));
+	most.woken = held.woken;
+	for (i = 0; i < nr; i++) {
+		listener = &client_of(file[i])->listener;
+		remove_wait_queue(&listener->readers, &reader[i]);
+		native_close(file[i]);
+	}
+	end();
+	return most;
+}
+
+static void must_not_grow(const char *name, unsigned long few,
+			  unsigned long many, unsigned int nr)
+{
+	unsigned int before = failures;
+	char what[200];
+
+	MUST(many <= TIMES * few);
+	snprintf(what, sizeof(what),
+		 "%s: %lu with %u open files, %lu with %u", name, few,
+		 FEW_FILES, many, nr);
+	result(before, what);
+}
+
+static void many_open_files(unsigned int nr)
+{
+	unsigned int before = failures;
+	struct crowd few = count_among(FEW_FILES), many = count_among(nr);
+
+	MUST(few.snapshot && few.shrink && few.wake);
+	result(before, "files are open");
+	must_not_grow("most " STEP_NAME " with a spinlock held, SNAPSHOT",
+		      few.snapshot, many.snapshot, nr);
+	must_not_grow("most " STEP_NAME " with a spinlock held, count of the shrinker",
+		      few.count, many.count, nr);
+	must_not_grow("most " STEP_NAME " with a spinlock held, shrinker",
+		      few.shrink, many.shrink, nr);
+	must_not_grow("most " STEP_NAME " with a spinlock held, event",
+		      few.wake, many.wake, nr);
+	before = failures;
+	MUST(few.woken == 1 && many.woken == 1);
+	result(before, "an event wakes the readers of one file after the other");
+}
+
+int main(int argc, char **argv)
+{
+	bool most = argc > 1 && !strcmp(argv[1], "-f");
+
 	native_shim_init();
 	if (native_param_set("order", "fill_first") ||
 	    native_param_set("strategy", "first_fit") ||
@@ -403,6 +566,9 @@ int main(void)
 	nothing_is_allocated_for_a_wait();
 	a_fence_of_many_allocations();
 	a_search_that_fails();
+	/* The steps with a lock held are not those of one call. */
+	if (STEPS_OF_A_BRANCH == 1)
+		many_open_files(most ? MOST_FILES : MANY_FILES);
 	printf("1..%u\n", results);
 	return failures ? 1 : 0;
 }

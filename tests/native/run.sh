@@ -54,7 +54,7 @@ program() {
 }
 program steps steps
 program steps crowd
-program steps bounds
+program steps bounds ${FLEXMEM_LONG:+-f}
 program asan npu -s "$seed"
 program asan ram
 program bare bare

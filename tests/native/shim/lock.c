@@ -57,6 +57,15 @@ static void note_interrupts(spinlock_t *lock)
 		shim_bug("spinlock of interrupts is locked with interrupts enabled");
 }
 
+void (*native_note_spinlocks)(bool held);
+
+/* The task has just taken its first spinlock, or is about to release its last one. */
+static void note(bool held)
+{
+	if (native_note_spinlocks && current->atomic == 1)
+		native_note_spinlocks(held);
+}
+
 void spin_lock(spinlock_t *lock)
 {
 	not_twice(&lock->owner, "spinlock");
@@ -65,6 +74,7 @@ void spin_lock(spinlock_t *lock)
 	raw_lock(&lock->word);
 	current->atomic++;
 	got(lock, &lock->owner, false);
+	note(true);
 }
 
 bool spin_trylock(spinlock_t *lock)
@@ -77,11 +87,13 @@ bool spin_trylock(spinlock_t *lock)
 		return false;
 	current->atomic++;
 	got(lock, &lock->owner, true);
+	note(true);
 	return true;
 }
 
 void spin_unlock(spinlock_t *lock)
 {
+	note(false);
 	giving_back(lock, &lock->owner, "spinlock");
 	current->atomic--;
 	raw_unlock(&lock->word);

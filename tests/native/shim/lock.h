@@ -57,6 +57,12 @@ struct rw_semaphore {
 #define __MUTEX_INITIALIZER(name) { .waiters = LIST_HEAD_INIT((name).waiters) }
 #define DEFINE_MUTEX(name) struct mutex name = __MUTEX_INITIALIZER(name)
 
+/*
+ * If it is set, it is called when a task has taken its first spinlock, and before
+ * the task releases its last one.
+ */
+extern void (*native_note_spinlocks)(bool held);
+
 void spin_lock_init(spinlock_t *lock);
 void spin_lock(spinlock_t *lock);
 bool spin_trylock(spinlock_t *lock);
