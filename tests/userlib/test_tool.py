@@ -30,6 +30,12 @@ def help_of_everything():
 
 
 @test
+def a_leak_is_found():
+    done = subprocess.run([TOOL, "info"], env={**os.environ, "FAKE_LEAK": "1"}, capture_output=True, text=True, check=False)
+    assert done.returncode and "33 byte(s) leaked in 1 allocation(s)" in done.stderr, done
+
+
+@test
 def help_as_a_command():
     """The command "help" prints the same texts as --help, and opens no device."""
     assert run("help", FAKE_NODE=0) == (0, good("--help"), "")
