@@ -215,6 +215,26 @@ static void the_rest_comes_last(struct kunit *test)
 	expect_tensor(test, ctx, 3 * GIB + SZ_4M, 1, 0);
 }
 
+/* A rest counts for requests that it can hold. */
+static void a_rest_has_a_size(struct kunit *test)
+{
+	struct ctx *ctx = make_odd(test, 8 * GIB + SZ_4M, 8, 5);
+	struct flexmem_table *table = ctx->table;
+
+	expect_tensor(test, ctx, 8 * GIB, 0, 0);
+	expect_reason(test, ctx, 5 * GIB, false, FLEXMEM_REASON_CAPACITY, 0, 0,
+		      8 * GIB);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, 1,
+						SZ_4M + 128),
+			FLEXMEM_REASON_CAPACITY);
+	KUNIT_EXPECT_EQ(test,
+			flexmem_table_exhausted(table, FLEXMEM_KIND_TENSOR, 1,
+						SZ_4M),
+			FLEXMEM_REASON_NONE);
+	expect_tensor(test, ctx, SZ_4M, 1, 0);
+}
+
 /* A request that only the rest can hold gets it, although a size would fit. */
 static void a_large_request_gets_the_rest(struct kunit *test)
 {
@@ -739,6 +759,7 @@ static struct kunit_case domain_cases[] = {
 	KUNIT_CASE(domains_have_their_own_sizes),
 	KUNIT_CASE(the_last_region_takes_the_rest),
 	KUNIT_CASE(the_rest_comes_last),
+	KUNIT_CASE(a_rest_has_a_size),
 	KUNIT_CASE(a_large_request_gets_the_rest),
 	KUNIT_CASE(a_refused_rest_is_not_tried_again),
 	KUNIT_CASE(programs_get_the_rest_last),

@@ -133,6 +133,11 @@ static void run_regions(struct run *r)
 static void run_full(struct run *r)
 {
 	struct flexmem_alloc cmd = CMD(alloc, .length = 128);
+	struct flexmem_region_entry region[4];
+	struct flexmem_snapshot snapshot = CMD(snapshot, .region_count = 4,
+		.region_entry_size = sizeof(region[0]),
+		.regions = (uintptr_t)region,
+		.owner_entry_size = sizeof(struct flexmem_owner_entry));
 	unsigned int i;
 
 	for (i = 0; i < 4; i++)
@@ -140,6 +145,9 @@ static void run_full(struct run *r)
 	FAILS(r, ALLOC, &cmd, ENOMEM);
 	must(r, cmd.out_reason == FLEXMEM_REASON_CAPACITY &&
 	     cmd.out_regions == 4, "reason of a full device memory");
+	CALL(r, SNAPSHOT, &snapshot);
+	must(r, snapshot.out_flags & FLEXMEM_REPORT_EXHAUSTED,
+	     "a device memory that is full is exhausted");
 	must_be_used(r, TCM, 0, 0, 0, 0, 0);
 	must_be_used(r, TCM + 1, 0, 0, 0, 0, 0);
 }

@@ -154,6 +154,45 @@ static void run_behind(struct run *r)
 	must(r, resets() == before, "no job has run too long");
 }
 
+/* The card takes long to carry out a job. Another task may pause first. */
+static void move_slowly(void)
+{
+	struct sim_queue *queue = &world_function(1)->queue;
+
+	__atomic_store_n(&during_pause, READ_ONCE(queue->running) ? NULL : move_slowly,
+			 __ATOMIC_RELEASE);
+	if (READ_ONCE(queue->running))
+		msleep(LIMIT_MS - BIT_MS);
+}
+
+/* A job's time begins when the job before it has ended. */
+static void run_behind_slow(struct run *r)
+{
+	struct sim_run run = {
+		.program = SIM_PROGRAM_FILL,
+		.fd = WORLD_FD,
+		.size = 20000,
+		.latency_ms = LIMIT_MS - BIT_MS,
+	};
+	struct dma_fence *first = begin(r, BIT_MS, 0), *second;
+	unsigned int before = resets();
+
+	if (!first)
+		return;
+	run.to = r->handle[1][0];
+	if (!run_good(r, "run", world_run(r->file[1], &run, &second), 0))
+		return;
+	__atomic_store_n(&during_pause, move_slowly, __ATOMIC_RELEASE);
+	msleep(LIMIT_MS / 2);
+	must(r, !__atomic_load_n(&during_pause, __ATOMIC_ACQUIRE) &&
+	     !dma_fence_is_signaled(first), "the card carries out the first job");
+	later(LIMIT_MS / 2 + BIT_MS);
+	end(r, first, 1);
+	later(LIMIT_MS);
+	must(r, resets() == before, "no job has run too long");
+	end(r, second, 1);
+}
+
 static void run_sleep(struct run *r)
 {
 	struct dma_fence *fence = begin(r, 0, SIM_RUN_HANGS);
@@ -416,6 +455,7 @@ static void run_hold(struct run *r)
 const struct sequence job_corners[] = {
 	{ "job that takes too long", NULL, run_overdue },
 	{ "job behind a long job", NULL, run_behind },
+	{ "job behind a job that moves bytes slowly", NULL, run_behind_slow },
 	{ "job under a region of a VF that is released", NULL, run_stray_vf },
 	{ "job under a region of a PF that is released", NULL, run_stray_pf },
 	{ "job under memory that passes from a PF to a VF", NULL,

@@ -129,10 +129,28 @@ static void run_unbound(struct run *r)
 		open_file(r, 1);
 }
 
+/* The driver of a device that has failed is not asked for pages. */
+static void run_failed(struct run *r)
+{
+	u8 byte;
+
+	if (!begin_sleep(r))
+		return;
+	world_fail(1);
+	world_resume(1);
+	must(r, native_touch(r->vma, 0, &byte, false) == -EFAULT,
+	     "the access after the device has failed");
+	world_unbind(1);
+	r->nr[0] = 0;
+	if (run_good(r, "bind", world_bind(1), 0))
+		open_file(r, 1);
+}
+
 const struct sequence sleep_corners[] = {
 	{ "access to a map while the device sleeps", prepare, run_access },
 	{ "access of a killed task while the device sleeps", prepare,
 	  run_killed },
 	{ "access while a sleeping device is unbound", prepare, run_unbound },
+	{ "access after a sleeping device has failed", prepare, run_failed },
 	{}
 };
