@@ -26,7 +26,8 @@ NONE = ''
 # (page, first words): where the block runs. A text that begins with none of the following words names modules: the
 # block runs in the machine after these modules were loaded. 'as above': it runs in the state that the block before has
 # left. 'in DIR': it runs in that directory, in the same state. 'host': on the host. 'last: ' and modules: only if the
-# block is named as an argument. 'no: ' and a reason: nowhere.
+# block is named as an argument. 'exit 3: ' and modules: each command must end with this status, which the page explains.
+# 'no: ' and a reason: nowhere.
 BLOCKS = {
     ('README.md', 'make demo'): 'no: what the demo shows runs in tests/vm/docs.sh; make check runs this',
     ('README.md', 'tests/setup.sh'): NONE,
@@ -39,9 +40,10 @@ BLOCKS = {
     ('cache.rst', 'flexmem replay'): 'host',
     ('cache.rst', 'make\nexport'): 'host',
     ('driver-guide.rst', 'mkdir'): NONE,
-    ('driver-guide.rst', 'make -C tests/selftests'): DRIVER,
+    ('driver-guide.rst', 'make -C tests/selftests'): f'exit 3: {DRIVER}',
     ('gpu.rst', 'tests/setup.sh'): 'no: needs an NVIDIA GPU, and a PyTorch with CUDA',
-    ('install.rst', 'tests/setup.sh'): 'no: the suite deb runs these commands',
+    ('install.rst', 'tests/setup.sh deb'): 'no: the suite deb runs these commands',
+    ('install.rst', 'tests/setup.sh build'): NONE,
     ('install.rst', 'make\nexport'): 'host',
     ('install.rst', 'sudo systemd-sysusers'): DRIVER,
     ('install.rst', 'make modules\nsudo insmod'): NONE,
@@ -196,9 +198,9 @@ def session(block):
     return [(command, output.strip('\n')) for command, output in steps]
 
 
-def run_block(block, env, directory):
+def run_block(block, env, directory, status=0):
     """Runs a block in the checkout. Returns a text about what went wrong, or None. A command that prints an error must
-    fail."""
+    fail. Each other command must end with the exit status @status."""
     for command, expected in session(block):
         typed = None
         if expected and 'flexmem> ' in expected:
@@ -208,7 +210,7 @@ def run_block(block, env, directory):
         options = ['-eu'] if expected else ['-euo', 'pipefail']
         done = subprocess.run(['bash', *options, '-c', command], cwd=directory, env=env, text=True,
                               input=typed or '', stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-        if bool(done.returncode) != fails:
+        if not done.returncode if fails else done.returncode != status:
             return f'{command}\nexit status {done.returncode}\n{done.stdout[-3000:]}'
         if expected is not None and done.stdout.strip('\n') != expected:
             return f'{command}\nprints\n{done.stdout}not\n{expected}'
@@ -256,9 +258,10 @@ def main(machine, pages):
         else:
             try:
                 directory = where[3:] if where.startswith('in ') else TOP
+                status, modules = re.fullmatch(r'(?:exit (\d+): |last: )?(.*)', where).groups()
                 if machine and where != 'as above' and directory == TOP:
-                    load(where.removeprefix('last: '), env['FLEXMEM_KO'])
-                problem = run_block(block, env, directory)
+                    load(modules, env['FLEXMEM_KO'])
+                problem = run_block(block, env, directory, int(status or 0))
             except (OSError, subprocess.CalledProcessError) as error:
                 problem = str(error)
         if where is None and machine:

@@ -61,8 +61,8 @@ fi
 exec bash -c "$command"
 END
 chmod +x "$bin"/*
-# Makes the cgroup of a user, because systemd, which would make it, does not run here.
-mkdir -p /sys/fs/cgroup/user.slice/user-1000.slice
+# Makes the cgroups of two users, because systemd, which would make them, does not run here.
+mkdir -p /sys/fs/cgroup/user.slice/user-{1000,1001}.slice
 /lib/systemd/systemd-udevd &
 udev=$!
 
