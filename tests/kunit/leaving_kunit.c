@@ -935,6 +935,8 @@ static void removal_wakes_readers_first(struct kunit *test)
 	allocation = make_public(test, ctx->client, GIB);
 	keep_busy(test, allocation, end);
 	free_it(test, allocation);
+	/* Otherwise the worker, not the removal, may end the memory. */
+	expect_leaving(test, GIB);
 	fake_reader_add(&reader, &ctx->client->listener);
 	fake_table_remove(ctx->table);
 	fake_reader_remove(&reader, &ctx->client->listener);
